@@ -9,12 +9,19 @@ const SHORT = 16;
 export class RangeSums {
   readonly #values: Float64Array;
   #tree: Float64Array | undefined;
-  #lo = -1;
-  #hi = -1;
-  #sum = 0;
+  #lo: number;
+  #hi: number;
+  #sum: number;
 
-  constructor(values: Float64Array) {
+  /** `known`: the sum of a range that began before the values and ends before `hi`; it counts as from 0. */
+  constructor(values: Float64Array, known?: { readonly hi: number; readonly sum: number }) {
     this.#values = values;
+    [this.#lo, this.#hi, this.#sum] = known ? [0, known.hi, known.sum] : [-1, -1, 0];
+  }
+
+  /** The last sum. */
+  get sum(): number {
+    return this.#sum;
   }
 
   /** The sum of the values from `lo` to `hi` - 1. */

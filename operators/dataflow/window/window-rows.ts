@@ -1,6 +1,7 @@
 import { type Data, Field, Null, type RecordBatch, Schema } from 'apache-arrow';
-import { UsageError } from '../../../engine/errors.ts';
+import { CapacityError, UsageError } from '../../../engine/errors.ts';
 import { isInteger, valueTypeOf } from '../../../engine/expressions/types.ts';
+import { formatCount } from '../../../engine/format.ts';
 import type { JsonObject } from '../../../engine/json.ts';
 import {
   compareRows,
@@ -23,7 +24,15 @@ import {
   partitionsOf,
   unitsOf,
 } from './window-frames.ts';
-import { windowFunctions, type WindowInput, type WindowName } from './window-functions.ts';
+import {
+  newState,
+  reachOf,
+  shiftState,
+  windowFunctions,
+  type WindowInput,
+  type WindowName,
+  type WindowState,
+} from './window-functions.ts';
 
 /** A window function over columns. */
 export interface WindowCall {
@@ -53,19 +62,31 @@ export function windowOrder({ partitionBy, orderBy }: Omit<WindowOptions, 'calls
   return keys.filter(({ column }, i) => keys.findIndex((key) => key.column === column) === i);
 }
 
+/** Rows of one partition that are held at a time, if its functions need no more. */
+const HELD_ROWS = 1 << 18;
+
+/** Rows that `WindowRows` holds at a time. */
+interface HeldLimits {
+  /** If it holds this number of rows of one partition, it gives those whose values are known; default 2^18. */
+  readonly rows?: number;
+  /** If it must hold more, it throws CapacityError. */
+  readonly most?: number;
+}
+
 /**
- * Adds a column for each window function. The rows come sorted by `windowOrder`. It holds the rows of one
- * partition: as many as the sort before it.
+ * Adds a column for each window function. The rows come sorted by `windowOrder`. It holds the rows on which
+ * values that are not known yet depend: a whole partition if a frame ends with it.
  */
 export class WindowRows extends RowOperator {
   readonly name = 'window-rows';
   readonly takesAllRows = true;
   readonly keepsBatches = true;
   readonly options: WindowOptions;
+  readonly #limits: HeldLimits;
 
-  constructor(options: WindowOptions) {
-    super([options]);
-    this.options = options;
+  constructor(options: WindowOptions, limits: HeldLimits = {}) {
+    super([options, limits]);
+    [this.options, this.#limits] = [options, limits];
     for (const { call, frame } of options.calls) this.#check(call, frame);
   }
 
@@ -139,36 +160,121 @@ export class WindowRows extends RowOperator {
     const order = windowOrder(this.options);
     const partition = new SortKeys(input.schema, order.slice(0, new Set(this.options.partitionBy).size));
     const all = new SortKeys(input.schema, order);
+    const held = new HeldRows(this.options, schema, this.#limits);
     let last: RecordBatch | undefined;
-    let held: Piece[] = [];
     for await (const batch of input) {
       if (batch.numRows === 0) continue;
       const flags = changes(all, batch, last);
       changes(partition, batch, last).forEach((isChange, row) => (flags[row] += isChange));
       last = batch.slice(batch.numRows - 1);
-      const start = flags.lastIndexOf(2);
-      if (start < 0) {
-        held.push({ batch, flags });
-        continue;
+      const start = Math.max(0, flags.lastIndexOf(2));
+      if (flags[start] === 2) {
+        held.add({ batch: batch.slice(0, start), flags: flags.subarray(0, start) });
+        yield* held.finish();
       }
-      if (start > 0) held.push({ batch: batch.slice(0, start), flags: flags.subarray(0, start) });
-      yield* this.#windows(held, schema);
-      held = [{ batch: batch.slice(start), flags: flags.subarray(start) }];
+      held.add({ batch: batch.slice(start), flags: flags.subarray(start) });
+      yield* held.giveKnown();
     }
-    yield* this.#windows(held, schema);
+    yield* held.finish();
+  }
+}
+
+/** The rows of partitions, of which the last may go on. */
+class HeldRows {
+  readonly #options: WindowOptions;
+  readonly #schema: Schema;
+  readonly #least: number;
+  readonly #most: number;
+  #pieces: Piece[] = [];
+  #rows = 0;
+  /** The number of rows that are held for later ones alone. */
+  #given = 0;
+  #limit: number;
+  #states: readonly WindowState[] = [];
+
+  constructor(options: WindowOptions, schema: Schema, { rows = HELD_ROWS, most = Infinity }: HeldLimits) {
+    [this.#options, this.#schema] = [options, schema];
+    [this.#least, this.#limit, this.#most] = [rows, rows, most];
+    this.#states = options.calls.map(newState);
   }
 
-  /** Rows of whole partitions with their new columns. */
-  *#windows(pieces: readonly Piece[], schema: Schema): Generator<RecordBatch> {
-    if (pieces.length === 0) return;
-    const rows = new Rows(pieces, this.options);
-    const columns = this.options.calls.map((call) => windowFunctions[call.call].compute(rows.inputOf(call)));
-    let from = 0;
-    for (const { batch } of pieces) {
-      const own = columns.map((data) => data.slice(from, batch.numRows));
-      from += batch.numRows;
-      yield sameRows(batch, schema, [...batch.data.children, ...own]);
+  add(piece: Piece): void {
+    if (piece.flags.length === 0) return;
+    this.#pieces.push(piece);
+    this.#rows += piece.flags.length;
+  }
+
+  /** All rows: their partitions end here. */
+  *finish(): Generator<RecordBatch> {
+    if (this.#rows > this.#given) yield* this.#computed(this.#inputs(false), this.#rows);
+    this.#pieces = [];
+    [this.#rows, this.#given, this.#limit] = [0, 0, this.#least];
+    this.#states = this.#options.calls.map(newState);
+  }
+
+  /** If many rows are held: those whose values do not depend on later rows of their partition. */
+  *giveKnown(): Generator<RecordBatch> {
+    if (this.#rows < this.#limit) return;
+    const inputs = this.#inputs(true);
+    const reaches = this.#options.calls.map(({ call }) => reachOf(call));
+    const known = Math.min(...inputs.map((input, i) => reaches[i].known(input)));
+    if (known > this.#given) {
+      yield* this.#computed(inputs, known);
+      const needed = Math.min(known - 1, ...inputs.map((input, i) => reaches[i].needed(input, known)));
+      this.#drop(Math.max(0, needed));
+      this.#given = known - Math.max(0, needed);
     }
+    this.#limit = Math.max(this.#least, 2 * this.#rows);
+    if (this.#rows > this.#most)
+      throw new CapacityError(
+        `the window functions need ${formatCount(this.#rows)} rows of one partition at a time, and the memory budget leaves room for ${formatCount(this.#most)}`,
+        {
+          phase: 'window-rows',
+          advice:
+            'Raise memoryBudget, partition by more columns, or use frames of fewer rows with equal keys',
+        },
+      );
+  }
+
+  #inputs(continues: boolean): WindowInput[] {
+    const rows = new Rows(this.#pieces, this.#options);
+    return this.#options.calls.map((call, i) => ({
+      ...rows.inputOf(call),
+      from: this.#given,
+      to: rows.length,
+      continues,
+      state: this.#states[i],
+    }));
+  }
+
+  /** The rows that were not given yet before row `to`, with their new columns. */
+  *#computed(inputs: readonly WindowInput[], to: number): Generator<RecordBatch> {
+    const from = this.#given;
+    const columns = inputs.map((input, i) =>
+      windowFunctions[this.#options.calls[i].call].compute({ ...input, to }),
+    );
+    let start = 0;
+    for (const { batch } of this.#pieces) {
+      const own = batch.slice(Math.max(0, from - start), Math.max(0, to - start));
+      const at = Math.max(from, start) - from;
+      start += batch.numRows;
+      if (own.numRows === 0) continue;
+      const added = columns.map((data) => data.slice(at, own.numRows));
+      yield sameRows(own, this.#schema, [...own.data.children, ...added]);
+    }
+  }
+
+  /** Drops the first rows. */
+  #drop(rows: number): void {
+    let left = rows;
+    this.#pieces = this.#pieces.flatMap(({ batch, flags }) => {
+      const dropped = Math.min(left, flags.length);
+      left -= dropped;
+      if (dropped === flags.length) return [];
+      return [{ batch: batch.slice(dropped), flags: flags.subarray(dropped) }];
+    });
+    this.#rows -= rows;
+    this.#states = this.#states.map((state) => shiftState(state, rows));
   }
 }
 
@@ -226,22 +332,24 @@ class Rows {
     this.#partitions = partitionsOf(flags);
   }
 
-  inputOf({ call, value, offset = 1, ignoreNulls = false, gap = 0, frame }: WindowCall): WindowInput {
+  get length(): number {
+    return this.#partitions.rows;
+  }
+
+  inputOf({ call, value, offset = 1, ignoreNulls = false, gap = 0, frame }: WindowCall) {
     const column = value === undefined ? nullData(new Null(), 0) : this.#column(value);
     const field = new Schema([new Field('value', column.type, true)]);
-    const isFramed = windowFunctions[call].isFramed === true;
+    const spec = (windowFunctions[call].isFramed === true ? frame : undefined) ?? this.#defaultFrame();
     return {
       ...this.#partitions,
       value: column,
-      frame: this.#frame(isFramed ? frame : undefined),
+      spec,
+      frame: this.#frame(spec),
       offset: typeof offset === 'string' ? this.#column(offset) : offset,
       ignoreNulls,
       gap,
-      words: (descending) =>
-        new SortKeys(field, [{ column: 'value', descending, nulls: 'last' }]).ofChunks(
-          [[column]],
-          column.length,
-        ),
+      words: (own: Data, descending: boolean) =>
+        new SortKeys(field, [{ column: 'value', descending, nulls: 'last' }]).ofChunks([[own]], own.length),
     };
   }
 
@@ -257,7 +365,7 @@ class Rows {
     return column;
   }
 
-  #frame(frame: Frame = this.#defaultFrame()): FrameBounds {
+  #frame(frame: Frame): FrameBounds {
     const key = JSON.stringify(frame);
     const known = this.#frames.get(key);
     if (known !== undefined) return known;

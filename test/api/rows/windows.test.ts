@@ -1,5 +1,18 @@
 /** Window functions give DuckDB's values: in several parts, with ties, nulls and NaN. */
+import { type RecordBatch, Table } from 'apache-arrow';
 import { expect, it } from 'vitest';
+import {
+  andThen,
+  executePlan,
+  fromSource,
+  type LogicalPlan,
+  operatorsOf,
+  rootSource,
+} from '../../../engine/stream/logical-plan.ts';
+import type { BatchStream } from '../../../engine/stream/stream.ts';
+import { RowOperator } from '../../../operators/dataflow/row-operator.ts';
+import { WindowRows } from '../../../operators/dataflow/window/window-rows.ts';
+import { Wide, Windows } from '../../../operators/exchange/wide-operators.ts';
 import {
   col,
   count,
@@ -103,6 +116,44 @@ const cases: readonly (readonly [Column, string])[] = [
   ],
 ];
 
+async function allOf(stream: BatchStream): Promise<RecordBatch[]> {
+  const batches: RecordBatch[] = [];
+  for await (const batch of stream) batches.push(batch);
+  return batches;
+}
+
+/** The same rows in batches of few rows, some of them empty. */
+class FewRows extends RowOperator {
+  readonly name = 'few-rows';
+  readonly #rows: number;
+  constructor(rows: number) {
+    super();
+    this.#rows = rows;
+  }
+  describe() {
+    return {};
+  }
+  async *batches(input: BatchStream) {
+    for await (const batch of input)
+      for (let from = 0; from < batch.numRows; from += this.#rows) {
+        yield batch.slice(from, from + this.#rows);
+        yield batch.slice(0, 0);
+      }
+  }
+}
+
+/** The plan with its windows in the calling thread, where they hold few rows at a time. */
+function inFewRows(plan: LogicalPlan, held: number): LogicalPlan {
+  const source = rootSource(plan);
+  if (!(source instanceof Wide && source.operator instanceof Windows))
+    return operatorsOf(plan).reduce(andThen, fromSource(source));
+  const few = source.operator.after.flatMap((one) =>
+    one instanceof WindowRows ? [new FewRows(held), new WindowRows(one.options, { rows: held })] : [one],
+  );
+  const input = inFewRows(source.inputs[0], held);
+  return [...few, ...operatorsOf(plan)].reduce(andThen, input);
+}
+
 const plain = (value: unknown) => (typeof value === 'bigint' ? Number(value) : (value ?? null));
 
 it('functions and frames', async () => {
@@ -128,6 +179,13 @@ it('functions and frames', async () => {
     );
     expect(own, sql).toEqual(asOwn);
   }
+  for (const [i, [column]] of cases.entries())
+    for (const held of [1, 7, 60]) {
+      const { plan } = session.fromRows(rows).withColumn('c', column).orderBy('id');
+      const some = new Table(await allOf(await executePlan(inFewRows(plan, held), session.context())));
+      const wanted = found.map((row) => plain(row[`c${i}`]));
+      expect(Array.from(some.getChild('c')!, plain), `${sqls[i]}, ${held} rows at a time`).toEqual(wanted);
+    }
   const firsts = table.withColumn('n', rowNumber().over(by)).filter(col('n').le(2).and(col('p').gt(1)));
   const all = await duckRows(
     `SELECT count(*) FROM of_windows WHERE p > 1 QUALIFY row_number() OVER (${p}, id) <= 2`.replace(
