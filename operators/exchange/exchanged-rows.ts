@@ -8,17 +8,22 @@ import { giveTo } from '../../engine/run/run-steps.ts';
 import { boundsOf } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import type { Operator } from '../../engine/stream/operator.ts';
+import { batchStream, type BatchStream } from '../../engine/stream/stream.ts';
 import { Aggregate } from '../dataflow/aggregate/aggregate.ts';
 import { DistinctRows, MOST_MERGED } from '../dataflow/distinct-rows.ts';
 import { DropNulls } from '../dataflow/drop-nulls.ts';
 import { Filter } from '../dataflow/filter.ts';
 import { Project } from '../dataflow/project.ts';
 import { Sample } from '../dataflow/sample.ts';
+import { SortRows } from '../dataflow/sort-rows.ts';
+import { WindowRows } from '../dataflow/window/window-rows.ts';
 import { type ChainOperator, isBinary } from '../pipeline/operator-chain.ts';
 import { type DividedRows, type Division, RowTasks } from '../pipeline/read-rows-tasks.ts';
 import { eachOf, type SplitGroup } from '../pipeline/read-splits.ts';
 import {
   afterExchange,
+  cutParts,
   type ExchangedPlan,
   keepPartitions,
   type KeptPartition,
@@ -230,20 +235,24 @@ export class ExchangedRows implements RowExchange {
   }
 
   stages(): RowStage[] {
-    const { by, parts: given } = this.#options;
+    const { by, parts: given, after } = this.#options;
     const { sizes, device } = this.#input;
     const bytes = estimatedBytes(this.#input);
     const parts = given ?? sizes.partsOf(bytes);
     const exchange = describeExchange(by);
     const ofPart = Math.max(sizes.part, (bytes ?? 0) / parts);
-    return [
-      ...dividingStages(exchange, parts, this.#input, device.parallelism),
-      partsStage(`after the exchange ${exchange}`, ofPart, device.parallelism),
-    ];
+    const windows = after.some((one) => one instanceof WindowRows);
+    const inPieces = windows && !this.#holdsPartitions;
+    const stage = partsStage(
+      `after the exchange ${exchange}`,
+      inPieces ? MOST_SHARE * sizes.part : ofPart,
+      device.parallelism,
+    );
+    return [...dividingStages(exchange, parts, this.#input, device.parallelism), stage];
   }
 
   async begin(ctx: ExecutionContext): Promise<RowsWork> {
-    const { parts: given, after } = this.#options;
+    const { by, parts: given, after } = this.#options;
     const { schema, device } = this.#input;
     const { work, bytes, units: all } = await openInput(this.#input, ctx);
     const isOne = given === undefined && all !== undefined && all.length <= 1;
@@ -251,13 +260,24 @@ export class ExchangedRows implements RowExchange {
     const home = partsPlace(this.#input);
     const own = { source: schema, schema, operators: after, device };
     if (isOne) return { ...own, bytes: bytesOf(all), taken: { kind: 'units', units: eachOf(all) } };
-    const divided = await this.#divided(work, parts, ctx);
+    const windows = after.some((one) => one instanceof WindowRows);
+    const isWhole = windows && by.kind !== 'hash';
+    if (isWhole && (bytes ?? Infinity) > this.#mostBytes) return this.#unitsOf(this.streamed(work, ctx), ctx);
+    const divided = isWhole
+      ? await dividedRows(work, { by: { kind: 'evenly' }, parts: 1 }, home, ctx)
+      : await this.#divided(work, by, parts, ctx);
     const units = eachUnit(divided, home, given === undefined ? this.#input.sizes.unit : 0);
+    if (windows && divided.bytes.some((part) => part > this.#mostBytes))
+      return this.#unitsOf(this.#afterUnits(units, ctx), ctx);
     return { ...own, bytes: divided.total, taken: { kind: 'units', units } };
   }
 
-  async #divided(work: RowsWork, parts: number | undefined, ctx: ExecutionContext): Promise<DividedParts> {
-    const { by } = this.#options;
+  async #divided(
+    work: RowsWork,
+    by: Exchange,
+    parts: number | undefined,
+    ctx: ExecutionContext,
+  ): Promise<DividedParts> {
     const { sizes } = this.#input;
     const home = partsPlace(this.#input);
     if (by.kind !== 'range')
@@ -270,7 +290,123 @@ export class ExchangedRows implements RowExchange {
     if (bounds === undefined) return new DividedParts(0);
     return dividedRows(all, { by, parts: number, bounds }, home, ctx);
   }
+
+  /** Most bytes of a part of windows that one task takes. */
+  get #mostBytes(): number {
+    const { sizes, room, device } = this.#input;
+    const share = room.bytes / partsStage('', 1, device.parallelism).bytes;
+    return sizes.part * Math.max(MOST_SHARE, Math.min(MOST_PARTS_OF_TASK, share / sizes.part));
+  }
+
+  get #holdsPartitions(): boolean {
+    return this.#options.after.some((one) => one instanceof WindowRows && one.holdsPartitions);
+  }
+
+  /** Rows of a stream as the work of an exchange. */
+  #unitsOf(stream: BatchStream, ctx: ExecutionContext): RowsWork {
+    const { device, sizes } = this.#input;
+    const at = { ...partsPlace(this.#input), bytes: sizes.unit };
+    const units = unitsOfStream(stream.schema, stream, at, ctx);
+    return {
+      source: stream.schema,
+      schema: stream.schema,
+      operators: [],
+      device,
+      taken: { kind: 'units', units },
+    };
+  }
+
+  /** The rows of all parts after the operators. Parts that are too large for a task are streamed. */
+  #afterUnits(units: AsyncIterable<RowUnit>, ctx: ExecutionContext): BatchStream {
+    const { after } = this.#options;
+    const { schema, device } = this.#input;
+    const most = this.#mostBytes;
+    const workOf = (some: readonly RowUnit[], operators: readonly ChainOperator[]): RowsWork => ({
+      source: schema,
+      schema: operators.reduce((own, one) => (one as Operator).outputSchema(own), schema),
+      operators,
+      device,
+      bytes: bytesOf(some),
+      taken: { kind: 'units', units: eachOf(some) },
+    });
+    const batches = async function* (this: ExchangedRows) {
+      let small: RowUnit[] = [];
+      for await (const unit of units) {
+        if (unit.bytes <= most) {
+          small.push(unit);
+          continue;
+        }
+        yield* new RowTasks(workOf(small, after), ctx).batches();
+        small = [];
+        const home = partsPlace(this.#input);
+        const pieces = cutParts(unit.parts, this.#input.sizes.unit);
+        yield* this.streamed(
+          workOf(
+            pieces.map((piece) => new RowUnit(piece, home)),
+            [],
+          ),
+          ctx,
+        );
+      }
+      yield* new RowTasks(workOf(small, after), ctx).batches();
+    };
+    return batchStream(workOf([], after).schema, batches.call(this));
+  }
+
+  /**
+   * The rows of a work after the operators, for any number of rows in a partition: an exchange sorts them for
+   * each window, and the calling thread computes its functions over the stream.
+   */
+  streamed(work: RowsWork, ctx: ExecutionContext): BatchStream {
+    const { after } = this.#options;
+    const { device, room, sizes } = this.#input;
+    if (this.#holdsPartitions) {
+      const bytes = work.bytes ?? estimatedBytes(this.#input) ?? 0;
+      room.keepFor([partsStage('window functions of whole partitions', bytes, 1)]);
+    }
+    const home = partsPlace(this.#input);
+    const sorted = async (own: RowsWork, sort: SortRows): Promise<RowsWork> => {
+      const all = await collected(own);
+      const keys = sort.keys.map((key) => ({ ...key }));
+      const parts = sizes.partsOf(bytesAfter(all) ?? estimatedBytes({ work: all, schema: all.schema }));
+      const divided = await this.#divided(all, { kind: 'range', keys }, parts, ctx);
+      const units = eachUnit(divided, home, sizes.unit);
+      const { schema } = own;
+      return { source: schema, schema, operators: [sort], device, taken: { kind: 'units', units } };
+    };
+    const batches = async function* (this: ExchangedRows) {
+      let own = work;
+      for (const one of after) {
+        if (one instanceof SortRows) {
+          own = await sorted(own, one);
+          continue;
+        }
+        const rows = batchStream(own.schema, new RowTasks(own, ctx).batches());
+        const stream = this.#heldLess(one as WindowRows, own.schema).execute(rows, ctx);
+        if (one === after.at(-1)) yield* stream;
+        else own = this.#unitsOf(stream, ctx);
+      }
+    };
+    const schema = after.reduce((own, one) => (one as Operator).outputSchema(own), work.schema);
+    return batchStream(schema, batches.call(this));
+  }
+
+  /** The window functions with limits of the rows that they hold. */
+  #heldLess({ options }: WindowRows, schema: Schema): WindowRows {
+    const { sizes, room } = this.#input;
+    // Also the joined columns, the bounds of frames and the results.
+    const each = 2 * rowBytes(schema) + 64;
+    const most = Math.floor(Math.max(2 * sizes.part, room.bytes / 2) / each);
+    const rows = Math.ceil(sizes.part / each);
+    return new WindowRows(options, { rows, ...(Number.isFinite(most) && { most }) });
+  }
 }
+
+/** Parts of windows are at most this number of times as large as others, so that most need no exchange of their own. */
+const MOST_SHARE = 1.5;
+
+/** Where memory is not scarce, a task takes a part of windows of at most this number of usual parts. */
+const MOST_PARTS_OF_TASK = 4;
 
 /** The same work, with units that can be read twice. */
 async function collected(work: RowsWork): Promise<RowsWork> {

@@ -6,6 +6,7 @@ import { type JoinParams, mayBroadcast, otherSide } from '../dataflow/join/join-
 import { JoinRows } from '../dataflow/join/join-rows.ts';
 import { eachOf } from '../pipeline/read-splits.ts';
 import {
+  cutParts,
   type ExchangedPlan,
   type OtherRows,
   otherRows,
@@ -207,7 +208,7 @@ export class JoinedExchange implements RowExchange {
       let bytes = bytesAt(part++);
       while (part < probe.parts && bytes + bytesAt(part) <= this.#sizes.unit) bytes += bytesAt(part++);
       if (bytes === 0) continue;
-      const pieces = piecesOf(probe.ofParts(first, part), most);
+      const pieces = cutParts(probe.ofParts(first, part), most);
       const unit = new RowUnit(held.ofParts(first, part), { ...home, uses: pieces.length });
       const others = [other(unit, pieces.length > 1)];
       for (const piece of pieces) yield new RowUnit(piece, { ...home, others });
@@ -217,18 +218,4 @@ export class JoinedExchange implements RowExchange {
   #schema(join: JoinRows): Schema {
     return join.outputSchema(this.#sides.left.schema, this.#sides.right.schema);
   }
-}
-
-function piecesOf(parts: readonly RowPart[], most: number): RowPart[][] {
-  const pieces: RowPart[][] = [[]];
-  let bytes = 0;
-  for (const part of parts) {
-    if (bytes > 0 && bytes + part.bytes > most) {
-      pieces.push([]);
-      bytes = 0;
-    }
-    pieces[pieces.length - 1].push(part);
-    bytes += part.bytes;
-  }
-  return pieces;
 }

@@ -220,22 +220,27 @@ export class OrderRows implements WideOperator {
 
   input(_schema: Schema, wanted: readonly string[] | undefined): WideInput {
     const [sort] = this.after;
-    const keys = sort.keys.map((key) => ({ ...key }));
-    return { columns: sort.requiredColumns(wanted), before: [], by: { kind: 'range', keys } };
+    return { columns: sort.requiredColumns(wanted), before: [], by: rangesOf(sort) };
   }
+}
+
+function rangesOf({ keys }: SortRows): Exchange {
+  return { kind: 'range', keys: keys.map((key) => ({ ...key })) };
 }
 
 /**
  * Adds the results of window functions. The rows of a partition are exchanged to one part, which sorts its
- * rows for each window. `windows` have the same partitions.
+ * rows for each window; all rows, if they are one partition, to ranges of the order. `windows` have the same
+ * partitions.
  */
 export class Windows implements WideOperator {
   readonly name = 'windows';
   readonly after: readonly Operator[];
   readonly filterable: readonly string[];
-  /** Without keys all rows are one partition. */
+  /** Without keys all rows are one partition, in one part unless they are sorted by ranges. */
   readonly parts?: 1;
   readonly #windows: readonly WindowOptions[];
+  readonly #by: Exchange;
   readonly #first: FirstRows | undefined;
 
   /** `first`: removes rows before the exchange. */
@@ -247,7 +252,10 @@ export class Windows implements WideOperator {
       const order = windowOrder(options);
       return [...(order.length === 0 ? [] : [new SortRows(order)]), new WindowRows(options)];
     });
-    if (this.filterable.length === 0) this.parts = 1;
+    const [sort] = this.after;
+    if (this.filterable.length > 0) this.#by = { kind: 'hash', columns: [...this.filterable] };
+    else if (sort instanceof SortRows) this.#by = rangesOf(sort);
+    else [this.#by, this.parts] = [{ kind: 'evenly' }, 1];
   }
 
   describe(): JsonObject {
@@ -301,9 +309,7 @@ export class Windows implements WideOperator {
       (names, operator) => operator.requiredColumns(names),
       wanted && [...new Set([...wanted, ...this.filterable])],
     );
-    const hash = { kind: 'hash', columns: [...this.filterable] } as const;
-    const before = this.#first === undefined ? [] : [this.#first];
-    return { columns, before, by: this.parts === undefined ? hash : { kind: 'evenly' } };
+    return { columns, before: this.#first === undefined ? [] : [this.#first], by: this.#by };
   }
 }
 

@@ -254,3 +254,18 @@ export async function* unitsOfStream(
   }
   if (rows.rows > 0) yield await unit(partition === 0);
 }
+
+/** The rows in pieces of at most `most` bytes; a larger part of one task is a piece of its own. */
+export function cutParts(parts: readonly RowPart[], most: number): RowPart[][] {
+  const pieces: RowPart[][] = [[]];
+  let bytes = 0;
+  for (const part of parts) {
+    if (bytes > 0 && bytes + part.bytes > most) {
+      pieces.push([]);
+      bytes = 0;
+    }
+    pieces[pieces.length - 1].push(part);
+    bytes += part.bytes;
+  }
+  return pieces;
+}

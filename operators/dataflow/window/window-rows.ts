@@ -101,6 +101,18 @@ export class WindowRows extends RowOperator {
       throw new UsageError(`a range of distances takes one key of orderBy, got ${orderBy.length}`);
   }
 
+  /** True if it must hold all rows of a partition, since values depend on its last row. */
+  get holdsPartitions(): boolean {
+    const { orderBy, calls } = this.options;
+    return calls.some(({ call, offset, ignoreNulls, frame }) => {
+      if (windowFunctions[call].isFramed)
+        return (frame?.to ?? (orderBy.length === 0 && 'unbounded')) === 'unbounded';
+      return (
+        typeof offset === 'string' || (ignoreNulls && !(call.startsWith('lag') && Number(offset ?? 1) >= 0))
+      );
+    });
+  }
+
   describe(): JsonObject {
     const { partitionBy, orderBy, calls } = this.options;
     return {
