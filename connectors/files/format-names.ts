@@ -96,6 +96,19 @@ export function kindOfContentType(type: string): FileKind | undefined {
   return kinds.find(([, { contentTypes }]) => contentTypes.includes(type))?.[0];
 }
 
-/** Types of text columns; numbers from narrow to wide. */
-export const textTypes = ['int32', 'int64', 'float32', 'float64', 'utf8', 'bool'] as const;
+/**
+ * Types of text columns; numbers from narrow to wide. Timestamps count microseconds; `timestamp(UTC)` is for
+ * texts with an offset or a Z.
+ */
+export const textTypes = [
+  'int32',
+  'int64',
+  'float32',
+  'float64',
+  'utf8',
+  'bool',
+  'date',
+  'timestamp',
+  'timestamp(UTC)',
+] as const;
 export type TextType = (typeof textTypes)[number];

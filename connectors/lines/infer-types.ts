@@ -10,6 +10,7 @@ import {
   parseLongInteger,
   parseShortInteger,
 } from './parse-numbers.ts';
+import { readTime, time } from './parse-times.ts';
 import { hasLeadingZero, type ValueRules } from './read-column.ts';
 
 /**
@@ -26,7 +27,15 @@ const SEEN = {
   comma: 64,
   literal: 128,
   nested: 256,
+  date: 512,
+  local: 1024,
+  zoned: 2048,
 } as const;
+const TIMES = SEEN.date | SEEN.local | SEEN.zoned;
+/** Kinds of times, by the result of readTime; a time finer than microseconds is text. */
+const kindsOfTimes = [SEEN.text, SEEN.date, SEEN.local, SEEN.zoned];
+/** Texts, among numbers. */
+const TEXTS = SEEN.text | TIMES;
 const NUMERIC = SEEN.int32 | SEEN.int64 | SEEN.beyond | SEEN.decimal | SEEN.nan;
 
 /** Kinds of JSON fields that are not strings or numbers. */
@@ -70,7 +79,7 @@ export function kindOf(
   const field = row * columns + column;
   const start = starts[field];
   const end = ends[field];
-  if (kinds[field] >= STRING) return kindsOfJson[kinds[field]] ?? SEEN.text;
+  if (kinds[field] >= STRING) return kindsOfJson[kinds[field]] ?? kindOfTime(bytes, start, end);
   if (start === end || nulls?.has(latin1(bytes, start, end))) return 0;
   if (!beginsLikeNumber(bytes[start]))
     return nulls === undefined && isMissing(bytes, start, end) ? 0 : SEEN.text;
@@ -80,6 +89,12 @@ export function kindOf(
   return short === (short | 0) ? SEEN.int32 : SEEN.int64;
 }
 
+/** The kind of a text that may be a time. */
+function kindOfTime(bytes: Uint8Array, start: number, end: number): number {
+  const kind = kindsOfTimes[readTime(bytes, start, end)];
+  return time.isFiner ? SEEN.text : kind;
+}
+
 /** The kind of a field that starts like a number but is not an integer of at most 15 digits. */
 function kindOfRest(
   bytes: Uint8Array,
@@ -87,6 +102,8 @@ function kindOfRest(
   end: number,
   { decimalComma, nulls }: ValueRules,
 ): number {
+  const ofTime = kindOfTime(bytes, start, end);
+  if (ofTime !== SEEN.text) return ofTime;
   const long = end - start < 16 ? undefined : parseLongInteger(latin1(bytes, start, end));
   if (long !== undefined) {
     if (hasLeadingZero(bytes, start, end)) return SEEN.text;
@@ -131,7 +148,7 @@ export function textsAmongWhole(
     if (kind === 0 || isWhole(kind)) continue;
     const field = row * block.columns + column;
     const isZeroed = hasLeadingZero(block.bytes, block.starts[field], block.ends[field]);
-    if (kind !== SEEN.text || isZeroed || rows.push(row) > most) return undefined;
+    if ((kind & ~TEXTS) !== 0 || isZeroed || rows.push(row) > most) return undefined;
   }
   return rows;
 }
@@ -143,7 +160,12 @@ function isWhole(seen: number): boolean {
 
 /** True if the values are both texts and whole numbers of at most 64 bits, and of no other kind. */
 export function isTextAndWhole(seen: number): boolean {
-  return (seen & SEEN.text) !== 0 && isWhole(seen & ~SEEN.text);
+  return (seen & TEXTS) !== 0 && isWhole(seen & ~TEXTS);
+}
+
+/** True if the values are numbers or times. */
+export function isTyped(seen: number): boolean {
+  return isNumeric(seen) || (seen !== 0 && (seen & ~TIMES) === 0);
 }
 
 export function isNumeric(seen: number): boolean {
@@ -156,13 +178,16 @@ export function hasNumbers(seen: number): boolean {
 }
 
 /**
- * The narrowest type that holds all values of these kinds: int32, int64, float64, utf8, or bool for JSON's
- * true and false. Also text are whole numbers with leading zeros (they are ids), whole numbers beyond 64 bits
- * unless the column also has decimals, and columns of only nulls. NaN in a column of whole numbers becomes
- * null.
+ * The narrowest type that holds all values of these kinds: int32, int64, float64, date, timestamp (of UTC if
+ * a text has an offset), utf8, or bool for JSON's true and false. Also text are whole numbers with leading
+ * zeros (they are ids), whole numbers beyond 64 bits unless the column also has decimals, dates among
+ * timestamps, and columns of only nulls. NaN in a column of whole numbers becomes null.
  */
 export function typeOfKinds(seen: number): TextType {
   if (seen === SEEN.literal) return 'bool';
+  if (seen === SEEN.date) return 'date';
+  if (seen > SEEN.date && (seen & ~TIMES) === 0 && (seen & SEEN.date) === 0)
+    return seen & SEEN.zoned ? 'timestamp(UTC)' : 'timestamp';
   if (seen === 0 || seen >= SEEN.text) return 'utf8';
   if (seen & SEEN.decimal || seen === SEEN.nan) return 'float64';
   if (seen & SEEN.beyond) return 'utf8';

@@ -1,7 +1,20 @@
-import { makeData, Bool, type Data, Int32, Utf8, Float32, Float64, Int64 } from 'apache-arrow';
+import {
+  makeData,
+  Bool,
+  type Data,
+  type DataType,
+  DateDay,
+  Int32,
+  Utf8,
+  Float32,
+  Float64,
+  Int64,
+  TimestampMicrosecond,
+} from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import { type TextType, textTypes } from '../files/format-names.ts';
 import { BARE, ESCAPED, ESCAPED_STRING, LITERAL, NESTED, STRING, type FieldBlock } from './field-block.ts';
+import { DATE, readTime, time } from './parse-times.ts';
 import {
   COMMA,
   DOT,
@@ -16,7 +29,7 @@ import {
 } from './parse-numbers.ts';
 
 /** The Arrow type of a type's name. Throws UsageError for an unknown name. */
-export function arrowType(type: TextType): Int32 | Int64 | Float32 | Float64 | Utf8 | Bool {
+export function arrowType(type: TextType): DataType {
   switch (type) {
     case 'int32':
       return new Int32();
@@ -30,6 +43,12 @@ export function arrowType(type: TextType): Int32 | Int64 | Float32 | Float64 | U
       return new Utf8();
     case 'bool':
       return new Bool();
+    case 'date':
+      return new DateDay();
+    case 'timestamp':
+      return new TimestampMicrosecond();
+    case 'timestamp(UTC)':
+      return new TimestampMicrosecond('UTC');
     default:
       throw new UsageError(`unknown column type "${String(type)}"`, {
         advice: `Use one of: ${textTypes.join(', ')}`,
@@ -96,8 +115,8 @@ interface Reading extends ValueRules {
   readonly block: FieldBlock;
   readonly column: number;
   /**
-   * True if whole numbers may have leading zeros. For an inferred type they may not, since 007 may be an id
-   * other than 7.
+   * True if whole numbers may have leading zeros, and times digits beyond microseconds. For an inferred type
+   * they may not, since 007 may be an id other than 7.
    */
   readonly zeros: boolean;
   /** Called for a field that is not a value of the type. It throws, or the field becomes null. */
@@ -133,7 +152,10 @@ function refuse(
 const QUOTE = 0x22;
 const ZERO = 0x30;
 const two32 = 2 ** 32;
+const MICROS_OF_DAY = 86_400_000_000n;
 
+const NO_TIME = 'is not a time such as 2024-05-31T12:00:00Z';
+const FINER = 'has digits beyond microseconds, which a timestamp would lose';
 const ZERO_FIRST = 'begins with a zero, which a whole number would lose';
 /**
  * One column of a scanned block as Arrow data. Empty fields are null; in columns of numbers also empty quoted
@@ -152,6 +174,10 @@ export function readColumn(reading: Reading, type: TextType): Data {
       return readFloats(reading, new Float64Array(rows), 'float64');
     case 'bool':
       return readBooleans(reading);
+    case 'date':
+    case 'timestamp':
+    case 'timestamp(UTC)':
+      return readTimes(reading, type);
     default:
       return readText(reading);
   }
@@ -267,6 +293,32 @@ function readBooleans(reading: Reading): Data {
     else if (text !== 'false') refuse(reading, row, nulls, 'is neither true nor false');
   }
   return makeData({ type: arrowType('bool') as Bool, length: rows, data: values, ...nulls.parts });
+}
+
+/** Dates as days, others as microseconds; in a column of timestamps a date is its first moment. */
+function readTimes(reading: Reading, type: 'date' | 'timestamp' | 'timestamp(UTC)'): Data {
+  const { block, column, zeros } = reading;
+  const { rows, columns, bytes, starts, ends } = block;
+  const isDate = type === 'date';
+  const days = new Int32Array(isDate ? rows : 0);
+  const values = new BigInt64Array(isDate ? 0 : rows);
+  const nulls = new Nulls(rows);
+  for (let row = 0, field = column; row < rows; row++, field += columns) {
+    const start = starts[field];
+    const end = ends[field];
+    if (isAbsent(reading, start, end)) {
+      nulls.add(row);
+      continue;
+    }
+    const kind = readTime(bytes, start, end);
+    if (kind === 0 || (isDate && kind !== DATE))
+      refuse(reading, row, nulls, isDate ? 'is not a date such as 2024-05-31' : NO_TIME);
+    else if (time.isFiner && !zeros) refuse(reading, row, nulls, FINER);
+    else if (isDate) days[row] = time.days;
+    else values[row] = BigInt(time.days) * MICROS_OF_DAY + BigInt(time.micros);
+  }
+  const data = (isDate ? days : values) as Int32Array;
+  return makeData({ type: arrowType(type) as Int32, length: rows, data, ...nulls.parts });
 }
 
 function readText(reading: Reading): Data {

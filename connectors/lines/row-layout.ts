@@ -19,11 +19,11 @@ export interface PlainMarks {
 
 /** Options for values, the same in every text format. */
 export interface ValueOptions {
-  /** Types by column name, for some or all columns. */
+  /** Types by column name, for some or all columns: `{ at: 'utf8' }` keeps times as the file has them. */
   readonly types?: Readonly<Record<string, TextType>>;
   /**
    * Texts that mean null in columns of every type. Default: NA, N/A, #N/A, NULL, Null, null, None and \N in
-   * columns of numbers. An empty field is always null.
+   * columns of numbers and times. An empty field is always null.
    */
   readonly nullValues?: readonly string[];
   /** True if the decimal separator is a comma: 4,5. */

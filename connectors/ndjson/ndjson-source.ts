@@ -32,7 +32,7 @@ export interface NdjsonSourceOptions extends Omit<ValueOptions, 'decimalComma'> 
 /**
  * NDJSON (JSON Lines: one object a line; plain, gzip, zstd or lz4; UTF-8) as a Source. Columns and types are
  * given, or inferred from the first 4 MiB of each file: int32, int64 (every digit counts), float64, bool,
- * else utf8; strings are utf8. A field that is null or missing is a null. If columns are given, other fields
+ * else utf8; strings are utf8, or dates and timestamps if all are ISO 8601. A field that is null or missing is a null. If columns are given, other fields
  * are ignored. If not, a field that first appears after those 4 MiB is an error with line and field. An
  * object or a list as the value of a field that is read is an error too. Memory is a few batches for files of
  * any size; a line of more than 1 MiB is an error.

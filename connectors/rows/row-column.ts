@@ -8,8 +8,10 @@ import {
   Int64,
   makeData,
   TimestampMillisecond,
+  TimeUnit,
   Utf8,
 } from 'apache-arrow';
+import { DAY, parseTimestamp } from '../../engine/expressions/civil.ts';
 import type { TextType } from '../files/format-names.ts';
 import { arrowType, Nulls } from '../lines/read-column.ts';
 
@@ -41,7 +43,8 @@ function converterOf({ type, isGiven }: RowColumn): (value: unknown) => unknown 
   if (DataType.isInt(type)) return type.bitWidth === 32 ? toInt32 : toInt64;
   if (DataType.isFloat(type)) return toNumber;
   if (DataType.isBool(type)) return (value) => (typeof value === 'boolean' ? value : undefined);
-  if (DataType.isTimestamp(type)) return toTime;
+  if (DataType.isTimestamp(type)) return type.unit === TimeUnit.MILLISECOND ? toTime : toMicros;
+  if (DataType.isDate(type)) return toDays;
   return isGiven ? toText : (value) => (typeof value === 'string' ? value : undefined);
 }
 
@@ -66,6 +69,18 @@ function toNumber(value: unknown): number | undefined {
 function toTime(value: unknown): bigint | undefined {
   const time = value instanceof Date ? value.getTime() : Number.NaN;
   return Number.isNaN(time) ? undefined : BigInt(time);
+}
+
+/** Dates, and ISO texts with or without an offset, as microseconds. */
+function toMicros(value: unknown): bigint | undefined {
+  if (typeof value === 'string') return parseTimestamp(value);
+  const time = toTime(value);
+  return time === undefined ? undefined : time * 1000n;
+}
+
+function toDays(value: unknown): number | undefined {
+  const micros = toMicros(value);
+  return micros === undefined ? undefined : Math.floor(Number(micros) / DAY);
 }
 
 function toText(value: unknown): string | undefined {

@@ -237,11 +237,11 @@ function remembered(type: DataType): (value: number) => string {
 }
 
 /**
- * ISO 8601 in UTC with the digits of the unit: none, 3, 6 or 9. Throws RangeError for years that Date cannot
- * hold.
+ * ISO 8601 with the digits of the unit: none, 3, 6 or 9; in UTC with a Z if the column has a time zone. Throws
+ * RangeError for years that Date cannot hold.
  */
-function isoText(count: bigint, { unit }: Timestamp): string {
+function isoText(count: bigint, { unit, timezone }: Timestamp): string {
   const { seconds, fraction } = splitSeconds(count, 3 * unit);
   const text = new Date(seconds * 1000).toISOString().slice(0, -5);
-  return fraction === '' ? `${text}Z` : `${text}.${fraction}Z`;
+  return `${text}${fraction === '' ? '' : `.${fraction}`}${timezone ? 'Z' : ''}`;
 }

@@ -4,7 +4,7 @@ import { counted, shown } from '../../engine/format.ts';
 import type { MixedColumn } from '../../engine/stream/operator.ts';
 import { firstTwice } from '../files/common-schema.ts';
 import type { FieldBlock } from '../lines/field-block.ts';
-import { isNumeric, isTextAndWhole, kindsIn, textsAmongWhole } from '../lines/infer-types.ts';
+import { isNumeric, isTextAndWhole, isTyped, kindsIn, textsAmongWhole } from '../lines/infer-types.ts';
 import type { ValueRules } from '../lines/read-column.ts';
 import {
   fieldText,
@@ -220,23 +220,23 @@ function columnsOf(window: RowWindow, first: number, dialect: TextDialect, areNa
 }
 
 /**
- * True if the first row is a header. If some columns are numbers, the first row must have texts in them, and
- * no more numbers than texts; with fewer texts it is a row with a bad value. If no column has numbers, one
- * field must be a usual name of a column. If the first row is the only one, none of its fields may be a
- * number.
+ * True if the first row is a header. If some columns are numbers or times, the first row must have texts in
+ * them, and no more numbers and times than texts; with fewer texts it is a row with a bad value. If no column
+ * has numbers or times, one field must be a usual name of a column. If the first row is the only one, none of
+ * its fields may be a number or a time.
  */
 function isHeader(
   first: readonly { readonly text: string; readonly kinds: number }[],
   rest: readonly number[],
   rows: number,
 ): boolean {
-  const hasNumber = first.some(({ kinds }) => isNumeric(kinds));
-  if (rows === 1) return !hasNumber;
+  const hasTyped = first.some(({ kinds }) => isTyped(kinds));
+  if (rows === 1) return !hasTyped;
   const isNamed = first.some(({ text }) => usualNames.test(text.trim()));
-  const overNumbers = first.filter((_, column) => isNumeric(rest[column]));
-  const texts = overNumbers.filter(({ text, kinds }) => !isNumeric(kinds) && text !== '').length;
-  if (texts > 0 && (isNamed || 2 * texts >= overNumbers.length)) return true;
-  return !hasNumber && isNamed;
+  const overTyped = first.filter((_, column) => isTyped(rest[column]));
+  const texts = overTyped.filter(({ text, kinds }) => !isTyped(kinds) && text !== '').length;
+  if (texts > 0 && (isNamed || 2 * texts >= overTyped.length)) return true;
+  return !hasTyped && isNamed;
 }
 
 function columnNames(

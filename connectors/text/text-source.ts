@@ -21,8 +21,8 @@ export interface TextSourceOptions extends TextOptions {
 /**
  * Separated text (CSV, TSV, "::" and others; RFC 4180 quotes; plain, gzip, zstd or lz4; UTF-8) as a Source.
  * Delimiter, header and types are given, or inferred from the first 4 MiB of each file: int32, int64,
- * float64, else utf8. Empty fields are null; so are NA, NULL and the like in columns of numbers. A type holds
- * for the whole file: a later value that does not fit is an error with line, column and text, or a bad row
+ * float64, date, timestamp (in UTC if a text has an offset), else utf8. Empty fields are null; so are NA, NULL
+ * and the like in columns of numbers and times. A type holds for the whole file: a later value that does not fit is an error with line, column and text, or a bad row
  * if ratings are selected. Memory is a few batches for files of any size; a row of more than 1 MiB is an
  * error.
  *

@@ -1,5 +1,16 @@
-import { type Data, DataType, Int32, Int64, makeData, type RecordBatch, Utf8, Vector } from 'apache-arrow';
+import {
+  type Data,
+  DataType,
+  DateUnit,
+  Int32,
+  Int64,
+  makeData,
+  type RecordBatch,
+  Utf8,
+  Vector,
+} from 'apache-arrow';
 import { CapacityError, DataError, type ErrorDetails } from '../errors.ts';
+import { DAY, dateText } from '../expressions/civil.ts';
 import { sharedArray } from '../partition.ts';
 import { placeOf } from '../stream/stream.ts';
 import {
@@ -17,7 +28,7 @@ import type { KeyLookup } from './key-lookup.ts';
 /**
  * The key type for ids of an Arrow type: smaller integers become int32, uint32 becomes int64, dictionaries
  * become utf8. Unsigned 64-bit integers, floats and decimals become int64 if their values are whole; 16 bytes
- * become the text of a UUID (see convertIds).
+ * become the text of a UUID, dates their ISO text (see convertIds).
  */
 export function keyTypeOf(type: DataType, column: string): KeyType {
   if (DataType.isInt(type)) {
@@ -32,7 +43,10 @@ export function keyTypeOf(type: DataType, column: string): KeyType {
     return 'utf8';
   const converted = convertedType(type);
   if (converted !== undefined) return converted;
-  throw new DataError(`ids must be whole numbers, text or UUIDs, but the type is ${type}`, { column });
+  throw new DataError(`ids must be whole numbers, text, dates or UUIDs, but the type is ${type}`, {
+    column,
+    ...(DataType.isTimestamp(type) && { advice: 'Read or cast the column as utf8, or as date' }),
+  });
 }
 
 /** True if some row of a column is null; in a dictionary column also if an entry is null. */
@@ -216,13 +230,14 @@ const two32 = 2 ** 32;
 const HEX = '0123456789abcdef';
 
 /**
- * The key type of ids that are converted: whole numbers of other types become int64, and 16 bytes become the
- * text of a UUID. Undefined for other types.
+ * The key type of ids that are converted: whole numbers of other types become int64, dates and UUIDs become
+ * text. Undefined for other types.
  */
 function convertedType(type: DataType): 'int64' | 'utf8' | undefined {
   if (DataType.isInt(type) && type.bitWidth === 64 && !type.isSigned) return 'int64';
   if (DataType.isFloat(type) && type.precision !== 0) return 'int64';
   if (DataType.isDecimal(type)) return 'int64';
+  if (DataType.isDate(type)) return 'utf8';
   return DataType.isFixedSizeBinary(type) && type.byteWidth === 16 ? 'utf8' : undefined;
 }
 
@@ -237,6 +252,7 @@ function convertIds(data: Data, onRefused: OnRefused): KeyColumn {
     if (!isNull(row)) onRefused(row, reason);
   };
   if (DataType.isFixedSizeBinary(type)) return uuidTexts(data.values as Uint8Array, data.length);
+  if (DataType.isDate(type)) return dateTexts(data, type.unit);
   if (DataType.isFloat(type))
     return wholeFloats(data.values as Float64Array, data.length, type.precision === 1 ? 24 : 53, refuse);
   if (DataType.isDecimal(type))
@@ -322,6 +338,18 @@ export function decimalText(value: bigint, scale: number): string {
   if (scale <= 0) return String(value * 10n ** BigInt(-scale));
   const digits = String(value < 0n ? -value : value).padStart(scale + 1, '0');
   return `${value < 0n ? '-' : ''}${digits.slice(0, -scale)}.${digits.slice(-scale)}`;
+}
+
+/** `2024-01-31` */
+function dateTexts({ values, length }: Data, unit: DateUnit): KeyColumn {
+  const perDay = unit === DateUnit.DAY ? 1 : DAY / 1000;
+  const offsets = new Int32Array(length + 1);
+  const texts: Uint8Array[] = [];
+  for (let row = 0; row < length; row++) {
+    texts.push(Buffer.from(dateText(Math.floor(Number(values[row]) / perDay))));
+    offsets[row + 1] = offsets[row] + texts[row].length;
+  }
+  return { type: 'utf8', offsets, bytes: Buffer.concat(texts) };
 }
 
 /** 16 bytes as 8-4-4-4-12 hexadecimal digits. */

@@ -1,4 +1,15 @@
-import { type Data, Decimal, FixedSizeBinary, Float32, Float64, Int32, makeData, Uint64 } from 'apache-arrow';
+import {
+  type Data,
+  DateDay,
+  DateMillisecond,
+  Decimal,
+  FixedSizeBinary,
+  Float32,
+  Float64,
+  Int32,
+  makeData,
+  Uint64,
+} from 'apache-arrow';
 import fc from 'fast-check';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
@@ -108,7 +119,16 @@ describe('ids of other types are kept exactly, or refused with their value', () 
       '00254a6f-94b9-de03-284d-7297bce1062b',
       '50759abf-e409-2e53-789d-c2e70c31567b',
     ]);
-    expect(() => keyTypeOf(new FixedSizeBinary(8), 'id')).toThrow(/ids must be whole numbers, text or UUIDs/);
+    expect(() => keyTypeOf(new FixedSizeBinary(8), 'id')).toThrow(
+      /ids must be whole numbers, text, dates or UUIDs/,
+    );
+  });
+
+  test('dates are their ISO text', () => {
+    const days = makeData({ type: new DateDay(), length: 2, data: Int32Array.of(19_666, -1) });
+    expect(keysOf(days).keys).toEqual(['2023-11-05', '1969-12-31']);
+    const millis = makeData({ type: new DateMillisecond(), length: 1, data: BigInt64Array.of(-1n) });
+    expect(keysOf(millis).keys).toEqual(['1969-12-31']);
   });
 
   test('nulls are not refused here; without a listener the first value is an error', () => {

@@ -121,7 +121,7 @@ test('what is wrong with the command line', async () => {
     convert ${ratings} - --to parquet | Parquet cannot be written to stdout
     convert ${ratings} ${path('x.csv')} --codec zstd | codec acts only on parquet
     convert ${ratings} ${path('x.csv')} --delimiter ; | delimiter acts only on text, and the input is parquet
-    convert ${ratings} ${path('x.csv')} --types user=date | --types takes column=type
+    convert ${ratings} ${path('x.csv')} --types user=day | --types takes column=type
   `)
     await fails(2, pattern, ...args);
   writeFileSync(path('mine.csv'), 'mine');

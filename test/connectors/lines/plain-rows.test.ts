@@ -52,6 +52,37 @@ const decimals = [
   '1.2.3',
   '0,5',
 ];
+const times = [
+  '2023-11-05',
+  '2024-02-29',
+  '0001-01-01',
+  '9999-12-31',
+  '1969-12-31T23:59',
+  '2023-11-05T08:40:00Z',
+  '2023-11-05 08:40:07.123',
+  '2023-11-05T08:40:00.123456-02:30',
+  '2023-11-05T08:40+0245',
+  '1600-03-01T08:40:00+14',
+  '2023-11-05T08:40:00.1234567',
+  '2023-11-05T08:40:00.',
+  '2023-11-05T08:40:00+02:',
+  '2023-11-05T08:40:00+2',
+  '2023-11-05T08:40:60',
+  '2023-11-05T24:00',
+  '2023-11-05T08:60',
+  '2023-11-05t08:40',
+  '2023-11-05T08',
+  '2023-02-29',
+  '1900-02-29',
+  '2023-04-31',
+  '2023-13-01',
+  '2023-00-10',
+  '2023-01-00',
+  '2023/01/01',
+  ' 2023-01-01',
+  'NA',
+  '',
+];
 const texts = ['a', 'ü漢', 'a"b', '"quoted"', '""', '', ' x ', 'long'.repeat(20)];
 
 function layoutOf(types: readonly TextType[], given: readonly boolean[], decimalComma: boolean): RowLayout {
@@ -78,19 +109,23 @@ function bits(data: Data): unknown {
       ? length * (data as unknown as { stride: number }).stride
       : (valueOffsets as Int32Array)[length];
   const used = values.subarray(0, end);
+  const nulls = Array.from({ length }, (_, row) => !data.getValid(row));
   return [
     nullCount,
+    nulls,
     valueOffsets && [...(valueOffsets as Int32Array)].slice(0, length + 1),
     [...new Uint8Array(used.buffer, used.byteOffset, used.byteLength)],
   ];
 }
 
 test('plain rows have the values of the scanner of all rows, up to the first that is not plain', () => {
-  const type = fc.constantFrom<TextType>('int32', 'int64', 'float32', 'float64', 'utf8');
+  const type = fc.constantFrom<TextType>('int32', 'int64', 'float32', 'float64', 'utf8', 'date', 'timestamp');
   const cell = (of: TextType) => {
-    const all = of === 'utf8' ? texts : of.startsWith('int') ? integers : decimals;
+    const isTime = of === 'date' || of === 'timestamp';
+    const all = of === 'utf8' ? texts : isTime ? times : of.startsWith('int') ? integers : decimals;
+    const usual = of === 'timestamp' ? all.slice(4, 10) : all.slice(0, 4);
     return fc.oneof(
-      { arbitrary: fc.constantFrom(...all.slice(0, 4)), weight: 6 },
+      { arbitrary: fc.constantFrom(...usual, ''), weight: 6 },
       { arbitrary: fc.constantFrom(...all), weight: 1 },
     );
   };

@@ -72,8 +72,8 @@ describe('bad input', () => {
     await fails(`{"a":"${'x'.repeat(1 << 20)}"}\n`, /line 1: the line is longer than 1048576 bytes/);
     await fails(Buffer.from('{"a":"x"}\n{"a":"\xe9"}\n', 'latin1'), /line 2: the text is not UTF-8/);
     expect(() => new NdjsonSource('x', { columns: ['a', 'a'] })).toThrow(UsageError);
-    expect(() => new NdjsonSource('x', { types: { a: 'date' as 'utf8' } })).toThrow(
-      /unknown column type "date"/,
+    expect(() => new NdjsonSource('x', { types: { a: 'day' as 'utf8' } })).toThrow(
+      /unknown column type "day"/,
     );
   });
 

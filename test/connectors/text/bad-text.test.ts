@@ -130,9 +130,7 @@ describe('bad input', () => {
   test('options that cannot be', () => {
     for (const delimiter of ['', '1', '"', '\n', '€', 'x'.repeat(20)])
       expect(() => new TextSource('x', { delimiter })).toThrow(UsageError);
-    expect(() => new TextSource('x', { types: { a: 'date' as 'utf8' } })).toThrow(
-      /unknown column type "date"/,
-    );
+    expect(() => new TextSource('x', { types: { a: 'day' as 'utf8' } })).toThrow(/unknown column type "day"/);
     expect(() => new TextSource(['-', 'x'])).toThrow(/stdin/);
   });
 });

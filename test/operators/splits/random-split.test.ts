@@ -108,7 +108,7 @@ describe('the columns of a pair', () => {
     expect(pairColumns(schema, { userCol: 'who', itemCol: 'rating' })).toEqual(['who', 'rating']);
     const flags = new Schema([new Field('who', new Int32()), new Field('flag', new Bool())]);
     expect(() => pairColumns(flags, { userCol: 'who', itemCol: 'flag' })).toThrow(
-      'ids must be whole numbers, text or UUIDs, but the type is Bool',
+      'ids must be whole numbers, text, dates or UUIDs, but the type is Bool',
     );
   });
 });
