@@ -35,25 +35,26 @@ export function readTime(bytes: Uint8Array, from: number, to: number): number {
   let end = to;
   while (p < end && bytes[p] === SPACE) p++;
   while (end > p && bytes[end - 1] === SPACE) end--;
-  if (end - p < 10 || bytes[p + 4] !== MINUS || bytes[p + 7] !== MINUS) return 0;
-  const century = twoDigits(bytes, p);
-  const ofCentury = twoDigits(bytes, p + 2);
+  if (end - p < 10 || !readDate(bytes, p)) return 0;
+  p += 10;
+  if (p === end) return DATE;
+  if (end - p < 6 || (bytes[p] !== T && bytes[p] !== SPACE) || bytes[p + 3] !== COLON) return 0;
+  const hour = twoDigits(bytes, p + 1);
+  const minute = twoDigits(bytes, p + 4);
+  return hour < 24 && minute < 60 ? readSeconds(bytes, p + 6, end, 60 * hour + minute) : 0;
+}
+
+/** Reads ten bytes as `2023-11-05` into `time`. */
+function readDate(bytes: Uint8Array, p: number): boolean {
+  if (bytes[p + 4] !== MINUS || bytes[p + 7] !== MINUS) return false;
+  const year = 100 * twoDigits(bytes, p) + twoDigits(bytes, p + 2);
   const month = twoDigits(bytes, p + 5);
   const day = twoDigits(bytes, p + 8);
-  if (!(century >= 0 && ofCentury >= 0 && month >= 1 && month <= 12 && day >= 1)) return 0;
-  const year = 100 * century + ofCentury;
-  if (day > daysOfMonth(year, month)) return 0;
+  if (!(year >= 0 && month >= 1 && month <= 12 && day >= 1 && day <= daysOfMonth(year, month))) return false;
   time.days = daysOf(year, month, day);
   time.micros = 0;
   time.isFiner = false;
-  p += 10;
-  if (p === end) return DATE;
-  const hour = twoDigits(bytes, p + 1);
-  const minute = twoDigits(bytes, p + 4);
-  if (end - p < 6 || (bytes[p] !== T && bytes[p] !== SPACE) || bytes[p + 3] !== COLON) return 0;
-  if (!(hour >= 0 && hour < 24 && minute >= 0 && minute < 60)) return 0;
-  p += 6;
-  return readSeconds(bytes, p, end, 60 * hour + minute);
+  return true;
 }
 
 /** Reads what follows the minutes. */
@@ -62,7 +63,7 @@ function readSeconds(bytes: Uint8Array, from: number, end: number, minutes: numb
   let micros = 60e6 * minutes;
   if (p < end && bytes[p] === COLON) {
     const second = twoDigits(bytes, p + 1);
-    if (end - p < 3 || !(second >= 0 && second < 60)) return 0;
+    if (end - p < 3 || !(second < 60)) return 0;
     micros += 1e6 * second;
     p += 3;
     if (p < end && bytes[p] === DOT) {
@@ -87,8 +88,7 @@ function readOffset(bytes: Uint8Array, p: number, end: number): boolean {
   const size = end - p;
   const hours = twoDigits(bytes, p + 1);
   const minutes = size === 3 ? 0 : twoDigits(bytes, p + 3 + colon);
-  if (sign === 0 || (size !== 3 && size !== 5 + colon) || !(hours >= 0 && hours < 24)) return false;
-  if (!(minutes >= 0 && minutes < 60)) return false;
+  if (sign === 0 || (size !== 3 && size !== 5 + colon) || !(hours < 24 && minutes < 60)) return false;
   time.micros -= sign * 60e6 * (60 * hours + minutes);
   return true;
 }
