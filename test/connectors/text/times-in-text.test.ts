@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, test } from 'vitest';
+import { NdjsonSource, type NdjsonSourceOptions } from '../../../connectors/ndjson/ndjson-source.ts';
 import { col, count } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
-import { read as readJson } from '../ndjson/ndjson-testing.ts';
 import { duckdb } from '../parquet/parquet-testing.ts';
-import { readText } from './text-testing.ts';
+import { readTable, readText } from './text-testing.ts';
 
 const folder = temporaryFolder();
 const session = await cpuSession();
@@ -143,9 +143,12 @@ describe('ISO times', () => {
   test('in strings of NDJSON are dates and timestamps, too', async () => {
     const content =
       '{"d":"2023-11-05","t":"2023-11-05T08:40:00Z","n":null,"x":"2023-11-05"}\n{"t":"2023-11-06T00:00:00+01:00","x":""}\n';
-    const found = await readJson(content);
+    const file = join(folder, 'times.ndjson');
+    writeFileSync(file, content);
+    const readJson = (options?: NdjsonSourceOptions) => readTable(new NdjsonSource(file, options));
+    const found = await readJson();
     expect(found.columns).toEqual([`d:${kinds.date.arrow}`, `t:${kinds.zoned.arrow}`, 'n:Utf8', 'x:Utf8']);
-    const given = await readJson(content, { types: { d: 'utf8' } });
+    const given = await readJson({ types: { d: 'utf8' } });
     expect(given.rows.map(([d]) => d)).toEqual(['2023-11-05', null]);
   });
 });
