@@ -1,3 +1,4 @@
+import type { StoredAttributes } from '../connectors/model/attribute-table.ts';
 import { MODEL_FORMAT } from '../connectors/model/decode-metadata.ts';
 import { readIndexHeads } from '../connectors/model/item-index-file.ts';
 import { loadInThread } from '../connectors/model/load-in-thread.ts';
@@ -8,10 +9,12 @@ import type { JsonObject } from '../engine/json.ts';
 import { keysFromVector, keysToVector } from '../engine/keys/arrow-keys.ts';
 import { type IdForm, idValues } from '../engine/keys/find-id.ts';
 import { keyCount, type KeyColumn } from '../engine/keys/key-column.ts';
+import type { ModelAttributes } from '../operators/attributes/cold-rows.ts';
+import { encodingJson, encodingOf } from '../operators/attributes/encoding.ts';
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import { savedPlan } from '../operators/planner/given-plan.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
-import { hasBiases, type ModelParts } from './model-parts.ts';
+import { hasBiases, type ModelParts, type SidesWith } from './model-parts.ts';
 import type { TrainingReport } from './reports/training-report.ts';
 
 /**
@@ -62,6 +65,7 @@ export async function loadedParts(
     metadata,
     means: storedMeans(stored),
     hasHistories: stored.hasHistories === true,
+    attributes: stored.attributes && mapSides(stored.attributes, loadedAttributes),
     indexes,
   };
 }
@@ -75,7 +79,8 @@ export function storedParts(
     means,
     columns,
     coldStartStrategy,
-  }: Pick<ModelParts, 'metadata' | 'itemCounts' | 'means' | 'columns' | 'coldStartStrategy'>,
+    attributes,
+  }: Pick<ModelParts, 'metadata' | 'itemCounts' | 'means' | 'columns' | 'coldStartStrategy' | 'attributes'>,
 ): SavedModel {
   return {
     rank,
@@ -88,7 +93,32 @@ export function storedParts(
     columns,
     coldStartStrategy,
     factorflow: metadata,
+    attributes: attributes && mapSides(attributes, storedAttributes),
   };
+}
+
+function mapSides<From, To>(sides: SidesWith<From>, map: (side: From) => To): SidesWith<To> {
+  return Object.fromEntries(Object.entries(sides).map(([side, from]) => [side, map(from)]));
+}
+
+function loadedAttributes({
+  encoding: json,
+  values,
+  weights,
+  coefficients,
+}: StoredAttributes): ModelAttributes {
+  const features = weights.length;
+  return {
+    id: json.id,
+    encoding: encodingOf(json, { values, weights }),
+    coefficients: { features, columns: coefficients.length / features, values: coefficients },
+  };
+}
+
+/** The attributes of a side in the form in which they are saved. */
+export function storedAttributes({ id, encoding, coefficients }: ModelAttributes): StoredAttributes {
+  const { values, weights } = encoding;
+  return { encoding: { id, ...encodingJson(encoding) }, values, weights, coefficients: coefficients.values };
 }
 
 /** The damped means that a model was saved with. */

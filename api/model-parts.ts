@@ -2,11 +2,15 @@ import type { IndexHead } from '../connectors/model/item-index-file.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { JoinedRows, type RowParts, wholeRows } from '../engine/row-parts.ts';
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
+import type { ModelAttributes } from '../operators/attributes/cold-rows.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import type { RatedRows } from './histories.ts';
 import type { TrainingReport } from './reports/training-report.ts';
 import type { RunSession } from './run-session.ts';
+
+/** Something that each side of a model may have. */
+export type SidesWith<T> = Readonly<Partial<Record<'user' | 'item', T>>>;
 
 export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {
   /** X and Θ; if they are in parts, the parts are joined when the whole matrix is first needed. */
@@ -29,6 +33,8 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly means?: DampedMeans;
   /** The metadata of a loaded model, without Spark's own keys. */
   readonly metadata?: JsonObject;
+  /** Attributes of users or items, with their coefficients. */
+  readonly attributes?: SidesWith<ModelAttributes> | undefined;
   /** The indexes in the folder that the model was loaded from. */
   readonly indexes?: readonly IndexHead[];
   /** The training ratings, if they can be read again. */

@@ -32,6 +32,7 @@ import {
   saveIndexes,
   type ServedModel,
 } from './serving/build-index.ts';
+import { coefficientBatch, partsWithRows } from './serving/cold-rows.ts';
 import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
 import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
@@ -121,6 +122,8 @@ export class Model {
   readonly means: DampedMeans | undefined;
   /** @internal What users have rated in training, if it can be read again. */
   rated: RatedRows | undefined;
+  /** @internal Attributes with their coefficients. */
+  readonly attributes: ModelParts['attributes'];
   /** @internal The model in the form that functions of other files take. */
   private readonly served: ServedModel;
   readonly #sides: Sides;
@@ -140,6 +143,7 @@ export class Model {
     this.itemCounts = parts.itemCounts;
     this.userCounts = parts.userCounts;
     this.rated = parts.rated;
+    this.attributes = parts.attributes;
     this.#directory = parts.directory;
     const factors = joinedFactors(parts, this.#sides);
     this.served = {
@@ -201,6 +205,57 @@ export class Model {
       this.factors.itemFactors,
       this.features,
     );
+  }
+
+  /**
+   * Coefficients of the attributes of items, if the model was trained with them: rows {column, value, weight,
+   * coefficients: list of float32}, by feature. An item without ratings has the factors Σ f_j coefficients_j
+   * (with biases), where f_j is 1 for the first row, and for the others as docs/attributes.md says.
+   */
+  get itemCoefficients(): RecordBatch | undefined {
+    return coefficientBatch(this.attributes?.item);
+  }
+
+  /** The same for users. */
+  get userCoefficients(): RecordBatch | undefined {
+    return coefficientBatch(this.attributes?.user);
+  }
+
+  /**
+   * A new model with further items, whose factors follow from their attributes: no training. `rows`: a data
+   * set or objects with the columns of the training's attributes. Items with ratings keep their factors;
+   * items without get those of their new attributes. The model has no index of lists. Throws UsageError for a
+   * model that was trained without attributes of items, DataError for a value that does not fit.
+   */
+  async withItems(rows: Dataset | readonly object[], options: RunOptions = {}): Promise<Model> {
+    return new Model(await partsWithRows(this.#parts, 'item', rows, options));
+  }
+
+  /** The same for users; those that the model has keep their factors. */
+  async withUsers(rows: Dataset | readonly object[], options: RunOptions = {}): Promise<Model> {
+    return new Model(await partsWithRows(this.#parts, 'user', rows, options));
+  }
+
+  /** The model as the constructor takes it. */
+  get #parts(): ModelParts {
+    const { users, items } = this.factors;
+    return {
+      rank: this.features,
+      users,
+      items,
+      userFactors: this.#sides.user.rows,
+      itemFactors: this.#sides.item.rows,
+      itemCounts: this.itemCounts,
+      userCounts: this.userCounts,
+      columns: this.columns,
+      coldStartStrategy: this.coldStartStrategy,
+      session: this.served.session,
+      training: this.training,
+      means: this.means,
+      metadata: this.metadata,
+      rated: this.rated,
+      attributes: this.attributes,
+    };
   }
 
   /**
@@ -292,6 +347,7 @@ export class Model {
         metadata: this.metadata,
         itemCounts: this.itemCounts,
         means: this.means,
+        attributes: this.attributes,
       },
     );
     const ctx = this.served.session.context({ signal: options.signal });

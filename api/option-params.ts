@@ -14,6 +14,16 @@ export const countParam = {
   fallback: 10,
 } as const satisfies NumberParam;
 
+/** Options of everything that recommends items. */
+export const listParams = {
+  coldItems: {
+    kind: 'choice',
+    help: 'items without ratings, whose factors follow from their attributes: recommended like others, or never',
+    choices: ['include', 'exclude'],
+    fallback: 'include',
+  },
+} as const satisfies Params;
+
 /** Options of `recommend` and `recommendForUsers`. */
 export const recommendParams = {
   unknownUsers: {
@@ -23,6 +33,17 @@ export const recommendParams = {
       'end the command',
     choices: ['empty', 'popular', 'error'],
     fallback: 'empty',
+  },
+  ...listParams,
+} as const satisfies Params;
+
+/** Options of attributes. */
+export const attributeParams = {
+  minCount: {
+    kind: 'whole number',
+    help: 'categories, values and words of fewer rows are left out',
+    least: 1,
+    fallback: 2,
   },
 } as const satisfies Params;
 

@@ -81,7 +81,7 @@ async function recommendOnGpu(
   const rule = ruleOf(served, options.regParam);
   const rated = visitors.map(({ ratings }) => requestRatings(served, rule, ratings));
   const known = rated.filter(({ items }) => items.length > 0);
-  const chosen = chooseItems(served.factors.items, options);
+  const chosen = chooseItems(served.factors.items, options, served.itemCounts);
   const lists =
     known.length === 0 ? [] : await searches.recommend({ visitors: known, rule, chosen, n }, options);
   const ids = idsOf(served, 'item');

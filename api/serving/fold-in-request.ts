@@ -116,7 +116,7 @@ export async function recommendFromRatings(
   const ids = idsOf(served, 'item');
   const rule = ruleOf(served, options.regParam);
   const ratings = requestRatings(served, rule, rated);
-  const chosen = chooseItems(served.factors.items, options);
+  const chosen = chooseItems(served.factors.items, options, served.itemCounts);
   const unknownItems = chosen.unknown + ratings.unknownItems;
   const { name, space } = sideSpace(served, 'item');
   const left = mergeAscending(ratings.items, chosen.denied);

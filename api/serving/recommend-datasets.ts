@@ -60,7 +60,7 @@ import {
   similarProbes,
   type SimilarSearch,
 } from './similar-to.ts';
-import { similarParams, recommendParams } from '../option-params.ts';
+import { listParams, similarParams, recommendParams } from '../option-params.ts';
 
 /**
  * At most this number of users is searched one by one, with an index. MOST_INDEX_BYTES: the largest index
@@ -92,8 +92,8 @@ export function recommendAll(
   asked: Asked = { all: 0, unknown: 0 },
 ): Dataset {
   const { exclude } = options;
-  const chosen = chooseItems(factors.items, options);
   const swapped = columns.user !== served.columns.user;
+  const chosen = chooseItems(factors.items, options, swapped ? undefined : served.itemCounts);
   const excluded =
     exclude &&
     ((ctx: ExecutionContext, model: FactorModel) =>
@@ -138,7 +138,7 @@ export function recommendSome(
     const some = withRows(served.factors, 'users', positions);
     return recommendAll(served, some, n, served.columns, options, asked);
   }
-  const chosen = chooseItems(items, options);
+  const chosen = chooseItems(items, options, served.itemCounts);
   let read: Promise<Exclusions> | undefined;
   const find = async (row: number, ctx: ExecutionContext) => {
     if (exclude !== undefined && !(exclude instanceof Exclusions))
@@ -359,7 +359,7 @@ export interface UsersOptions extends RecommendOptions {
 }
 
 export function checkRecommend(method: string, options: RecommendOptions, served: ServedModel): void {
-  checkOptions(method, options, listNames, '{ exclude: dataset }');
+  checkOptions(method, options, listNames, '{ exclude: dataset }', listParams);
   checkLists(method, options, served);
 }
 

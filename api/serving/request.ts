@@ -74,7 +74,7 @@ export async function recommendToUser(
   const position = user === undefined ? -1 : findId(users, checkedId('recommend', user));
   const known = position >= 0;
   if (!known && unknownUsers === 'error') throw unknownUser(user);
-  const chosen = chooseItems(items, options);
+  const chosen = chooseItems(items, options, served.itemCounts);
   const fallback = !known && unknownUsers === 'popular' ? ({ fallback: 'popular' } as const) : {};
   const empty = !known && unknownUsers === 'empty';
   // An empty response also requires an open session.
@@ -195,13 +195,14 @@ export function checkIds(what: string, ids: readonly Id[]): void {
 /** Throws UsageError for a closed model, and unless the lists and names are of their types. */
 export function checkItemLists(
   method: string,
-  { deny, allow, names, index }: ItemLists & NameOptions & IndexOption,
-  { searches, indexes }: RequestedModel,
+  { deny, allow, coldItems, names, index }: ItemLists & NameOptions & IndexOption,
+  { searches, indexes, itemCounts }: RequestedModel,
 ): void {
   searches.requireOpen();
   checkIndexUse(method, index);
   indexes.probes('recommend', index);
   checkNames(method, names);
+  if (coldItems === 'exclude') requireCounts('items without ratings', itemCounts);
   if (deny !== undefined) checkIds(`the option deny of ${method}`, deny);
   if (allow !== undefined) checkIds(`the option allow of ${method}`, allow);
 }
@@ -215,13 +216,15 @@ export function checkExclusions(method: string, exclude: Exclusions, { factors }
 }
 
 export function checkUnknown(unknownUsers: UnknownUsers = 'empty', { itemCounts }: RequestedModel): void {
-  if (unknownUsers === 'popular' && itemCounts === undefined)
-    throw new UsageError(
-      'the model does not contain the number of ratings of its items, so popular items are unknown',
-      {
-        advice: 'Train it again with this release; models of Spark have no such counts',
-      },
-    );
+  if (unknownUsers === 'popular') requireCounts('popular items', itemCounts);
+}
+
+function requireCounts(what: string, itemCounts: Uint32Array | undefined): void {
+  if (itemCounts !== undefined) return;
+  throw new UsageError(
+    `the model does not contain the number of ratings of its items, so ${what} are unknown`,
+    { advice: 'Train it again with this release; models of Spark have no such counts' },
+  );
 }
 
 /** Limits of one search for items. */

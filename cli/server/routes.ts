@@ -14,7 +14,7 @@ import {
   type Route,
   schemaOf,
 } from './route.ts';
-import { countParam, similarParams } from '../../api/option-params.ts';
+import { countParam, listParams, similarParams } from '../../api/option-params.ts';
 
 /** Most ids, pairs or ratings in a list of a request; and most users. */
 const MOST_LISTED = 10_000;
@@ -57,6 +57,10 @@ const itemFields = {
   deny: ids('items that are not recommended'),
   allow: ids('the only items that may be recommended'),
   filter,
+  coldItems: choice(
+    'items without ratings, whose factors follow from their attributes: recommended like others, or never',
+    ...listParams.coldItems.choices,
+  ),
 };
 
 const unknownUsers = choice(
@@ -150,10 +154,11 @@ type Asked = FieldValues<typeof itemFields & { unknownUsers: typeof unknownUsers
 };
 
 async function recommendTo(loaded: LoadedModel, user: Id, asked: Asked): Promise<object> {
-  const { n: most, deny, allow, unknownUsers: policy, signal } = asked;
+  const { n: most, deny, allow, coldItems, unknownUsers: policy, signal } = asked;
   if (policy === 'error') requireKnown(loaded, 'user', user);
   const { model, exclude, names, index } = loaded;
-  const options = { exclude, filter: filterOf(loaded, asked.filter), names, index, deny, allow, signal };
+  const filter = filterOf(loaded, asked.filter);
+  const options = { exclude, filter, names, index, deny, allow, coldItems, signal };
   return forJson(loaded, await model.recommend(user, most, { ...options, unknownUsers: policy }));
 }
 
@@ -182,10 +187,11 @@ const foldIn = defineRoute({
   },
   answer: recommendationsSchema({ type: 'null' }),
   respond: async ({ body, signal }, loaded) => {
-    const { n: most, deny, allow, unknownUsers: policy } = body;
+    const { n: most, deny, allow, coldItems, unknownUsers: policy } = body;
     const { model, names, index } = loaded;
     if (policy === 'error') requireAnyKnown(loaded, body.ratings);
-    const options = { filter: filterOf(loaded, body.filter), names, index, deny, allow, signal };
+    const filter = filterOf(loaded, body.filter);
+    const options = { filter, names, index, deny, allow, coldItems, signal };
     const found = await model.recommend({ ratings: body.ratings }, most, {
       ...options,
       unknownUsers: policy,

@@ -27,6 +27,21 @@ export interface ModelColumns {
   readonly prediction: string;
 }
 
+/** A column of attributes; further members say how its values become features. */
+export type StoredColumn = JsonObject & {
+  readonly name: string;
+  /** Its first feature, and their number. Feature 0 is the constant; the columns follow in order. */
+  readonly first: number;
+  readonly features: number;
+};
+
+/** How attributes of a side become features, without the values of the features. */
+export type StoredEncoding = JsonObject & {
+  /** The column of ids. */
+  readonly id: string;
+  readonly columns: readonly StoredColumn[];
+};
+
 export type ColdStartStrategy = 'nan' | 'drop';
 
 /** A model without its factors. */
@@ -50,12 +65,17 @@ export interface ModelStorage {
   readonly means?: boolean;
   /** True if the model has what each user has rated. */
   readonly histories?: boolean;
+  /** Present if the model has coefficients of attributes. */
+  readonly attributes?: Readonly<Partial<Record<'user' | 'item', StoredEncoding>>>;
   /** Absent from models of releases that did not store digests. */
   readonly files?: FileDigests;
 }
 
 /** Largest accepted rank, above any real model, so that damaged metadata cannot exhaust memory. */
 const LARGEST_RANK = 1 << 16;
+
+/** Most features of attributes, likewise. */
+const LARGEST_FEATURES = 1 << 28;
 
 /** Values of Spark's parameters that a model does not set. */
 export const defaults = {
@@ -158,7 +178,7 @@ function decodeParams(
 
 function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
   if (!isObject(storage)) return undefined;
-  const { users, items, userIdType, itemIdType, itemCounts, means, histories, files } = storage;
+  const { users, items, userIdType, itemIdType, itemCounts, means, histories, attributes, files } = storage;
   if (
     typeof users !== 'number' ||
     typeof items !== 'number' ||
@@ -174,8 +194,27 @@ function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
     itemCounts: itemCounts === true,
     means: means === true,
     histories: histories === true,
+    ...(isEncodings(attributes) && { attributes }),
     ...(isDigests(files) && { files }),
   };
+}
+
+/** Accepts only features that follow one another. */
+function isEncodings(sides: Json | undefined): sides is ModelStorage['attributes'] & JsonObject {
+  const isEncoding = (side: Json | undefined) => {
+    if (!isObject(side) || typeof side.id !== 'string' || !Array.isArray(side.columns)) return false;
+    let next = 1;
+    return side.columns.every((column: Json) => {
+      if (!isObject(column) || typeof column.name !== 'string' || column.first !== next) return false;
+      const features = Number(column.features);
+      next += features;
+      return Number.isSafeInteger(features) && features >= 0 && next <= LARGEST_FEATURES;
+    });
+  };
+  return (
+    isObject(sides) &&
+    (['user', 'item'] as const).every((side) => !(side in sides) || isEncoding(sides[side]))
+  );
 }
 
 /** Accepts only paths of files in a folder of the model. */

@@ -71,7 +71,7 @@ export async function readFactors(
 type Problem = (summary: string, row?: number) => DataError;
 
 /** The batches of one column, and errors that name the file and row of a batch. */
-async function* columnBatches(
+export async function* columnBatches(
   source: ParquetSource,
   name: string,
 ): AsyncGenerator<{ readonly column: Data; readonly problem: Problem }> {
@@ -103,7 +103,8 @@ function requireExpected(folder: string, found: ExpectedIds, expected: ExpectedI
     });
 }
 
-function copyFeatures(
+/** Copies vectors of `rank` finite numbers to a place of a matrix; `problem` makes its errors. */
+export function copyFeatures(
   features: Data,
   rank: number,
   target: Float32Array,

@@ -22,6 +22,13 @@ import { isBeingReplaced, recoverInput, recoverOutput } from '../output/temporar
 import { ParquetSink } from '../parquet/parquet-sink.ts';
 import { isDatasetEntry } from '../parquet/part-names.ts';
 import {
+  attributeFolders,
+  type AttributeSide,
+  readAttributes,
+  type StoredAttributes,
+  writeAttributes,
+} from './attribute-table.ts';
+import {
   crc32OfText,
   decodeMetadata,
   defaults,
@@ -39,6 +46,8 @@ import { isIndexEntry } from './item-index-file.ts';
 import { bytesOf, type SavedSide, saveSides, tableOf } from './save-sides.ts';
 import type { FactorTable } from './write-factors.ts';
 
+type StoredSides = Readonly<Partial<Record<AttributeSide, StoredAttributes>>>;
+
 /** A model in the layout of Spark's ALSModel. */
 export interface StoredModel extends ModelMetadata {
   /** Int32, Int64 or Utf8, ascending (text by bytes), without nulls. */
@@ -51,6 +60,8 @@ export interface StoredModel extends ModelMetadata {
   readonly itemCounts?: Uint32Array;
   /** Damped mean of each id; absent from models of other programs. */
   readonly means?: { readonly users: Float32Array; readonly items: Float32Array };
+  /** Attributes of users or items, by which those without ratings get factors. */
+  readonly attributes?: StoredSides | undefined;
   /** True if the metadata had digests of the files, which were compared. */
   readonly hasDigests?: boolean;
   /** True if the folder has what each user has rated, which is read on demand. */
@@ -92,8 +103,8 @@ const COUNTS = 'itemCounts';
 const meansFolders = { users: 'userMeans', items: 'itemMeans' } as const;
 
 /**
- * Writes <directory>/metadata, userFactors and itemFactors, and itemCounts, userMeans and itemMeans if the
- * model has them. Writes to a temporary sibling, which is renamed when it is complete and on the disk. The
+ * Writes <directory>/metadata, userFactors and itemFactors, and itemCounts, userMeans, itemMeans,
+ * userAttributes and itemAttributes if the model has them. Writes to a temporary sibling, which is renamed when it is complete and on the disk. The
  * same model (and timestamp) gives the same bytes.
  */
 export async function saveModel(
@@ -111,6 +122,7 @@ export async function saveModel(
     ...(model.itemCounts ? { itemCounts: true } : {}),
     ...(model.means ? { means: true } : {}),
     ...(model.histories ? { histories: true } : {}),
+    ...(model.attributes ? { attributes: encodingsOf(model.attributes) } : {}),
   };
   const { signal = new AbortController().signal } = options;
   throwIfAborted(signal, 'save');
@@ -132,6 +144,8 @@ export async function saveModel(
   try {
     await saveSides(output.temporary, sides, options);
     if (model.histories) await writeHistories(output.temporary, model.histories, { ...options, signal });
+    for (const [side, attributes] of sidesWith(model.attributes))
+      await writeAttributes(output.temporary, side, attributes, { ...options, signal });
     throwIfAborted(options.signal, 'save');
     // The metadata are written last, since a folder without metadata does not count as a model, and since they
     // contain the digests of all files that are in the folder by now.
@@ -251,6 +265,9 @@ async function readModel(directory: string): Promise<StoredModel> {
   const itemCounts = storage?.itemCounts
     ? wholeCounts(await readNumbers(join(directory, COUNTS), items), join(directory, COUNTS))
     : undefined;
+  const attributes: Partial<Record<AttributeSide, StoredAttributes>> = {};
+  for (const [side, encoding] of sidesWith(storage?.attributes))
+    attributes[side] = await readAttributes(directory, side, encoding, metadata.rank);
   // After the tables, whose own errors name the row or page of damage.
   if (storage?.files !== undefined) await requireDigests(directory, storage.files);
   requireFiniteProducts(users.factors, items.factors, metadata.rank, directory);
@@ -263,8 +280,18 @@ async function readModel(directory: string): Promise<StoredModel> {
     itemFactors: items.factors,
     itemCounts,
     means,
+    attributes: storage?.attributes && attributes,
     hasHistories: storage?.histories === true,
   };
+}
+
+/** The sides of a record that are there. */
+function sidesWith<T>(sides: Readonly<Partial<Record<AttributeSide, T>>> = {}): [AttributeSide, T][] {
+  return Object.entries(sides) as [AttributeSide, T][];
+}
+
+function encodingsOf(sides: StoredSides): NonNullable<ModelStorage['attributes']> {
+  return Object.fromEntries(sidesWith(sides).map(([side, { encoding }]) => [side, encoding]));
 }
 
 /** Reads one number for each id of a side. */
@@ -280,8 +307,8 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
 function isModelEntry(path: string): boolean {
   if (isIndexEntry(path)) return true;
   const [folder, ...rest] = path.split('/');
-  if (![...folders, COUNTS, HISTORIES, ...Object.values(meansFolders)].some((name) => name === folder))
-    return false;
+  const others = [COUNTS, HISTORIES, ...Object.values(meansFolders), ...Object.values(attributeFolders)];
+  if (![...folders, ...others].some((name) => name === folder)) return false;
   const inside = rest.join('/');
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);
 }

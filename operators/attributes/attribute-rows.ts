@@ -24,10 +24,9 @@ export interface AttributeRows {
   /** Distinct, in the order of the input. */
   readonly ids: KeyColumn;
   readonly matrix: AttributeMatrix;
+  /** Number of rows that were left out, since their id is missing. */
+  readonly withoutId: number;
 }
-
-/** Rows whose id is missing, which have no attributes. */
-export const NO_ID = 'rows without id';
 
 /**
  * Encodes rows of attributes and keeps them in memory. `columns`: the columns of the encoding. Throws
@@ -43,8 +42,9 @@ export function encodeAttributes(
     phase: 'read attributes',
     describe: () => ({ id, columns: columns.map(({ name }) => name) }),
     requiredColumns: () => [...new Set([id, ...columns.map(({ name }) => name)])],
-    async consume(input, { metrics }) {
+    async consume(input) {
       const type = keyTypeOf(fieldOf(input.schema, id).type, id);
+      for (const { name } of columns) fieldOf(input.schema, name);
       const rows = new GrowingRows();
       const ids: KeyColumn[] = [];
       const kept: number[] = [];
@@ -60,18 +60,19 @@ export function encodeAttributes(
       const matrix = rows.matrix(encoder.features);
       const keys =
         ids.length === 0 ? takeKeys({ type: 'int32', values: new Int32Array(0) }, []) : concatKeys(type, ids);
-      metrics.add(NO_ID, { rows: all - kept.length, milliseconds: 0 });
+      const withoutId = all - kept.length;
       const own =
-        kept.length === all
-          ? { ids: keys, matrix }
-          : { ids: takeKeys(keys, kept), matrix: rowsAt(matrix, kept) };
+        withoutId === 0
+          ? { ids: keys, matrix, withoutId }
+          : { ids: takeKeys(keys, kept), matrix: rowsAt(matrix, kept), withoutId };
       requireDistinct(own.ids, id);
       return own;
     },
   };
 }
 
-function requireDistinct(ids: KeyColumn, column: string): void {
+/** Throws DataError that names an id that occurs twice. */
+export function requireDistinct(ids: KeyColumn, column: string): void {
   const codes = new Uint32Array(keyCount(ids));
   makeKeyTable(ids.type).add(ids, codes);
   let next = 0;

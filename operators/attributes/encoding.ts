@@ -1,3 +1,4 @@
+import { DataError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { formatCount } from '../../engine/format.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
@@ -50,15 +51,29 @@ export interface AttributeEncoding {
   readonly columns: readonly EncodedColumn[];
   /** Values that occur in fewer rows have no feature. */
   readonly minCount: number;
-  /** The value of each feature; empty for feature 0 and for features of numbers and vectors. */
+  /** The value of each feature: the position in a vector, `missing` for a missing number; else empty. */
   readonly values: KeyColumn & { readonly type: 'utf8' };
   /** idf of a word, else 1. */
   readonly weights: Float32Array;
 }
 
 /** The part of an encoding that is saved as JSON. */
-export function encodingJson({ columns, minCount }: AttributeEncoding): JsonObject {
+export function encodingJson({ columns, minCount }: AttributeEncoding) {
   return { minCount, columns: columns.map((column) => ({ ...column })) };
+}
+
+/** The encoding with this part. Throws DataError for a kind of columns that this version does not know. */
+export function encodingOf(
+  json: JsonObject,
+  { values, weights }: Pick<AttributeEncoding, 'values' | 'weights'>,
+): AttributeEncoding {
+  const { columns, minCount } = json as unknown as Pick<AttributeEncoding, 'columns' | 'minCount'>;
+  const unknown = columns.find(({ kind }) => !attributeKinds.includes(kind));
+  if (unknown === undefined) return { columns, minCount, values, weights };
+  throw new DataError(`the attribute ${unknown.name} has the unknown kind ${unknown.kind}`, {
+    phase: 'load',
+    advice: 'Update FactorFlow',
+  });
 }
 
 /** "genres: several values separated by |, 20 values" */

@@ -317,7 +317,7 @@ class NumberCounter implements ColumnCounter {
       mean,
       deviation: deviation || 1,
     };
-    return unnamed(column as EncodedColumn);
+    return labelled(column as EncodedColumn, ['', 'missing'].slice(0, features));
   }
 }
 
@@ -349,23 +349,21 @@ class VectorCounter implements ColumnCounter {
   learned(first: number): Learned {
     const features = this.#length ?? 0;
     const scale = Math.fround(Math.sqrt(this.#count / this.#squares));
-    return unnamed({
+    const column: EncodedColumn = {
       name: this.#name,
       kind: 'vector',
       first,
       features,
       missing: this.#missing,
       scale: Number.isFinite(scale) ? scale : 1,
-    });
+    };
+    return labelled(
+      column,
+      Array.from({ length: features }, (_, k) => String(k)),
+    );
   }
 }
 
-/** Features without values. */
-function unnamed(column: EncodedColumn): Learned {
-  const { features } = column;
-  return {
-    column,
-    values: utf8Keys(Array.from({ length: features }, () => '')),
-    weights: new Float32Array(features).fill(1),
-  };
+function labelled(column: EncodedColumn, labels: readonly string[]): Learned {
+  return { column, values: utf8Keys(labels), weights: new Float32Array(labels.length).fill(1) };
 }

@@ -11,6 +11,8 @@ export interface ItemLists {
   /** `deny`: items that are never recommended. `allow`: the only items that may be recommended. */
   readonly deny?: readonly Id[];
   readonly allow?: readonly Id[];
+  /** `exclude`: items without ratings, which attributes have added, are never recommended. Default include. */
+  readonly coldItems?: 'include' | 'exclude';
 }
 
 /**
@@ -23,15 +25,31 @@ export interface ChosenItems {
   readonly unknown: number;
 }
 
-export function chooseItems(items: KeyColumn, { deny, allow }: ItemLists): ChosenItems {
+/** `counts`: the number of ratings of each item. */
+export function chooseItems(
+  items: KeyColumn,
+  { deny, allow, coldItems }: ItemLists,
+  counts?: Uint32Array,
+): ChosenItems {
   const none: FoundIds = { positions: new Uint32Array(0), unknown: 0 };
   const denied = deny === undefined ? none : findIds(items, deny);
   const allowed = allow === undefined ? undefined : findIds(items, allow);
+  const cold = coldItems === 'exclude' && counts ? positionsWithout(counts) : none.positions;
   return {
-    denied: denied.positions,
+    denied: mergeAscending(denied.positions, cold),
     allowed: allowed?.positions,
     unknown: denied.unknown + (allowed?.unknown ?? 0),
   };
+}
+
+const withoutRatings = new WeakMap<Uint32Array, Uint32Array>();
+
+/** The positions of items without ratings; found once. */
+function positionsWithout(counts: Uint32Array): Uint32Array {
+  const found =
+    withoutRatings.get(counts) ?? Uint32Array.from(counts.keys()).filter((at) => counts[at] === 0);
+  withoutRatings.set(counts, found);
+  return found;
 }
 
 /** 1 for each item that may be recommended; undefined if all may be. */

@@ -103,7 +103,8 @@ type Ids = 'all' | readonly string[];
 function checkIdle(values: RecommendValues, given: ReadonlySet<string>, side: Side, ids: Ids): void {
   const unread = values.exclude === undefined ? Object.keys({ ...pairColumnOptions, ...readOptions }) : [];
   const unwritten = values.output === undefined ? ['codec', 'escapeFormulas', 'force', 'to'] : [];
-  if (side === 'items') refuseFlags(given, ['deny', 'allow'], 'acts only with --users', 'Leave it out');
+  if (side === 'items')
+    refuseFlags(given, ['deny', 'allow', 'coldItems'], 'acts only with --users', 'Leave it out');
   if (side === 'items' || ids === 'all')
     refuseFlags(given, ['unknownUsers'], 'acts only with ids of users', 'Leave it out');
   if (side === 'items') refuseFlags(given, ['index'], 'acts only with --users', 'Leave it out');
@@ -125,19 +126,22 @@ function searched(
   model: Model,
   side: Side,
   ids: Ids,
-  { n, exclude, deny, allow, unknownUsers, names, index }: Searched,
+  { n, exclude, deny, allow, coldItems, unknownUsers, names, index }: Searched,
 ): Dataset {
   if (side === 'items')
     return ids === 'all'
       ? model.recommendForAllItems(n, { exclude, names })
       : model.recommendForItems(ids, n, { exclude, names });
-  const lists = { exclude, deny, allow, names, index };
+  const lists = { exclude, deny, allow, coldItems, names, index };
   return ids === 'all'
     ? model.recommendForAllUsers(n, lists)
     : model.recommendForUsers(ids, n, { ...lists, unknownUsers });
 }
 
-interface Searched extends Pick<RecommendValues, 'n' | 'deny' | 'allow' | 'unknownUsers' | 'index'> {
+interface Searched extends Pick<
+  RecommendValues,
+  'n' | 'deny' | 'allow' | 'coldItems' | 'unknownUsers' | 'index'
+> {
   readonly exclude: Dataset | undefined;
   readonly names: ItemNames | undefined;
 }

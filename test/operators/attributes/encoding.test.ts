@@ -225,8 +225,8 @@ describe('a row', () => {
     });
     expect(found.rows).toEqual([
       { 'brand=x': 1, 'price=0': 0, 'vector=0': Math.fround(0.6), 'vector=1': Math.fround(0.8), 'tags=a': 1 },
-      { 'price=1': 1 },
-      { 'price=1': 1 },
+      { 'price=missing': 1 },
+      { 'price=missing': 1 },
     ]);
     expect(found.said[1]).toBe('price: number, mean 2, deviation 1, 2 missing');
   });
@@ -439,7 +439,7 @@ describe('bad input', () => {
       'x: category, 0 values, 2 missing',
       'y: number, mean 0, deviation 1, 2 missing',
     ]);
-    expect(found.rows).toEqual([{ 'y=1': 1 }, { 'y=1': 1 }]);
+    expect(found.rows).toEqual([{ 'y=missing': 1 }, { 'y=missing': 1 }]);
   });
 
   it('a million distinct values: each has a feature; more than 2,097,152 are refused by number', async () => {

@@ -1,0 +1,152 @@
+import { DataError } from '../../engine/errors.ts';
+import {
+  emptyKeys,
+  type KeyColumn,
+  keyCount,
+  keyText,
+  type KeyType,
+  mergeKeys,
+  takeKeys,
+  UNKNOWN_KEY,
+  widen,
+} from '../../engine/keys/key-column.ts';
+import { KeyLookup } from '../../engine/keys/key-lookup.ts';
+import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
+import { sharedArray } from '../../engine/partition.ts';
+import type { AttributeCoefficients, AttributeMatrix } from './attribute-matrix.ts';
+import type { AttributeRows } from './attribute-rows.ts';
+import type { AttributeEncoding } from './encoding.ts';
+
+/** The attributes of a side of a model. */
+export interface ModelAttributes {
+  /** The column of ids. */
+  readonly id: string;
+  readonly encoding: AttributeEncoding;
+  readonly coefficients: AttributeCoefficients;
+}
+
+/** A side of a model, by ascending id. */
+export interface SideRows {
+  readonly ids: KeyColumn;
+  /** Row-major, rows x columns. */
+  readonly factors: Float32Array;
+  readonly columns: number;
+  /** Number of ratings of each row, if it is known. */
+  readonly counts: Uint32Array | undefined;
+  /** Damped means as differences from the mean of all ratings. */
+  readonly means: Float32Array | undefined;
+}
+
+/** A side with further rows, and the number of rows that are new, that have other factors, and that keep theirs. */
+export interface ExtendedRows extends SideRows {
+  readonly added: number;
+  readonly changed: number;
+  readonly kept: number;
+}
+
+/**
+ * Adds rows by their attributes: row r of F gets the factors f_r B. Rows with ratings keep their factors; rows
+ * that have no rating get those of their new attributes. Throws DataError for ids that the side's type cannot
+ * hold.
+ */
+export function withAttributeRows(
+  side: SideRows,
+  rows: AttributeRows,
+  { values: coefficients }: AttributeCoefficients,
+): ExtendedRows {
+  const { columns, counts } = side;
+  const own = ascending(keysOfType(rows.ids, side.ids.type));
+  const { keys, first, second } = mergeKeys(side.ids, own.ids);
+  const total = keyCount(keys);
+  const factors = sharedArray(Float32Array, total * columns);
+  copyRows(side.factors, columns, first, factors);
+  const wasRow = new Uint32Array(total).fill(UNKNOWN_KEY);
+  first.forEach((place, row) => (wasRow[place] = row));
+  let [changed, kept] = [0, 0];
+  const factorsOf = factorsBy(rows.matrix, coefficients, columns);
+  second.forEach((place, row) => {
+    const before = wasRow[place];
+    if (before !== UNKNOWN_KEY && counts?.[before] !== 0) {
+      kept++;
+      return;
+    }
+    if (before !== UNKNOWN_KEY) changed++;
+    factorsOf(own.order[row], factors, place * columns);
+  });
+  const moved = <T extends Uint32Array | Float32Array>(from: T | undefined, to: T): T | undefined => {
+    if (from === undefined) return undefined;
+    first.forEach((place, row) => (to[place] = from[row]));
+    return to;
+  };
+  return {
+    ids: keys,
+    factors,
+    columns,
+    counts: moved(counts, new Uint32Array(total)),
+    means: moved(side.means, new Float32Array(total)),
+    added: second.length - changed - kept,
+    changed,
+    kept,
+  };
+}
+
+/** The rows of attributes whose ids are not among `ids`: their positions. */
+export function unknownRows(rows: AttributeRows, ids: KeyColumn): Uint32Array {
+  const positions = new KeyLookup(ids).positionsOf(rows.ids);
+  return Uint32Array.from(positions.keys()).filter((row) => positions[row] === UNKNOWN_KEY);
+}
+
+function ascending(ids: KeyColumn): { readonly ids: KeyColumn; readonly order: Uint32Array } {
+  const table = makeKeyTable(ids.type);
+  table.add(ids, new Uint32Array(keyCount(ids)));
+  const order = table.ascending();
+  return { ids: takeKeys(ids, order), order };
+}
+
+/** The ids as keys of a type. Throws DataError for one that the type cannot hold. */
+function keysOfType(ids: KeyColumn, type: KeyType): KeyColumn {
+  if (ids.type === type) return ids;
+  if (keyCount(ids) === 0) return emptyKeys(type, 0, 0);
+  if (ids.type === 'int32' && type === 'int64') return widen(ids);
+  const { halves } = ids as Extract<KeyColumn, { type: 'int64' }>;
+  const rows = Array.from({ length: keyCount(ids) }, (_, row) => row);
+  const narrows = ids.type === 'int64' && type === 'int32';
+  const bad = narrows ? rows.find((row) => halves[2 * row + 1] !== halves[2 * row] >> 31) : 0;
+  if (bad === undefined) return { type: 'int32', values: Int32Array.from(rows, (row) => halves[2 * row]) };
+  throw new DataError(`the ids of the model are ${type}, which cannot hold ${shownKey(ids, bad)}`, {
+    phase: 'read attributes',
+    advice:
+      ids.type === 'utf8' ? undefined : 'Read the ids as text (types), or train the model on ids of one type',
+  });
+}
+
+function shownKey(ids: KeyColumn, row: number): string {
+  const text = keyText(ids, row);
+  return ids.type === 'utf8' ? JSON.stringify(text) : text;
+}
+
+/** Copies row r to the place `places[r]`, which ascend; runs of adjacent rows at once. */
+function copyRows(from: Float32Array, columns: number, places: Uint32Array, to: Float32Array): void {
+  for (let start = 0, row = 1; row <= places.length; row++) {
+    if (row < places.length && places[row] === places[row - 1] + 1) continue;
+    to.set(from.subarray(start * columns, row * columns), places[start] * columns);
+    start = row;
+  }
+}
+
+/** Writes f_r B of a row to a place, summed in float64. */
+function factorsBy(
+  { offsets, indices, values }: AttributeMatrix,
+  coefficients: Float32Array,
+  columns: number,
+) {
+  const sums = new Float64Array(columns);
+  return (row: number, to: Float32Array, at: number) => {
+    sums.fill(0);
+    for (let k = offsets[row]; k < offsets[row + 1]; k++) {
+      const [value, from] = [values[k], indices[k] * columns];
+      for (let c = 0; c < columns; c++) sums[c] += value * coefficients[from + c];
+    }
+    for (let c = 0; c < columns; c++) to[at + c] = sums[c];
+  };
+}
