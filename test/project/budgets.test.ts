@@ -7,11 +7,11 @@ import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [18_000, 126],
+  api: [18_800, 130],
   bench: [4_060, 44],
   browser: [4_700, 39],
-  cli: [11_860, 96],
-  connectors: [21_850, 111],
+  cli: [12_060, 98],
+  connectors: [22_150, 113],
   cpu: [13_000, 86],
   engine: [18_000, 121],
   examples: [1_180, 21],
