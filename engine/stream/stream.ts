@@ -65,11 +65,14 @@ export function setTakenOrigin(
 ): RecordBatch {
   const origin = originOf(from);
   if (origin === undefined) return batch;
-  const { kept } = origin;
-  return setOrigin(batch, {
-    ...origin,
-    kept: kept === undefined ? positions : Uint32Array.from(positions, (row) => kept[row]),
-  });
+  return setOrigin(batch, { ...origin, kept: origin.kept ? taken(origin.kept, positions) : positions });
+}
+
+function taken(kept: ArrayLike<number>, positions: ArrayLike<number>): Uint32Array {
+  const rows = positions.length;
+  const own = new Uint32Array(rows);
+  for (let i = 0; i < rows; i++) own[i] = kept[positions[i]];
+  return own;
 }
 
 /** The place of one row of a batch, as far as known. */

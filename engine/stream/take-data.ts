@@ -154,11 +154,18 @@ function takeBytes(
   const rows = positions.length;
   const bytes = new Uint8Array(offsets[rows]);
   const [from, to] = [viewOf(source), viewOf(bytes)];
-  for (let i = 0; i < rows; i++) {
-    const [start, at] = [Number(given[positions[i]]), offsets[i]];
-    const length = offsets[i + 1] - at;
+  const copy = (first: number, end: number): void => {
+    const [start, at] = [Number(given[positions[first]]), offsets[first]];
+    const length = offsets[end] - at;
     if (length > 3 && length < LONG) copyWords(from, start, length, to, at);
     else copyBytes(source, start, length, bytes, at);
+  };
+  for (let first = 0, end = 1; first < rows; first = end++) {
+    while (end < rows && positions[end] === positions[end - 1] + 1) end++;
+    // Rows that follow each other are copied at once, unless a null among them has bytes.
+    const length = Number(given[positions[end - 1] + 1]) - Number(given[positions[first]]);
+    if (length === offsets[end] - offsets[first]) copy(first, end);
+    else for (let row = first; row < end; row++) copy(row, row + 1);
   }
   return bytes;
 }

@@ -5,19 +5,26 @@ import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { columnAt, RowOperator, takeRows } from './row-operator.ts';
 
-/** After ROWS rows the step continues only if it has removed at least this share of them. */
+/** Rows after which a partial step has decided whether it gives up. */
 const ROWS = 1 << 16;
-const SHARE = 1 / 3;
+/** Number of equally frequent groups of which ROWS random rows have two thirds of ROWS. */
+const GROUPS = 75_000;
+/** Rows after which the step may give up for the first time. */
+const SAMPLED = 1 << 14;
 
-/**
- * With at most this number of groups, a partial step always removes at least SHARE of the first ROWS rows.
- */
-export const MOST_MERGED = Math.floor(ROWS * (1 - SHARE));
+/** The share of `rows` random rows that are the first of one of GROUPS groups. */
+function shareOfFirst(rows: number): number {
+  const perGroup = rows / GROUPS;
+  return (1 - Math.exp(-perGroup)) / perGroup;
+}
+
+/** With at most this number of groups, a partial step never gives up. */
+export const MOST_MERGED = Math.floor(SAMPLED * shareOfFirst(SAMPLED));
 
 /**
  * Decides whether a partial step, which groups rows or removes duplicates before rows are exchanged, saves
- * enough. The step after the exchange does the same work again, so a partial step that removes few of the
- * first ROWS rows gives up and passes the remaining rows on unchanged.
+ * enough. The step after the exchange does the same work again, so a partial step that keeps more of its first
+ * rows than GROUPS equally frequent groups would gives up, and passes the remaining rows on unchanged.
  */
 export class FewerRows {
   #given = 0;
@@ -31,9 +38,14 @@ export class FewerRows {
     if (this.#isDecided) return;
     this.#given += given;
     this.#kept += kept;
-    if (this.#given < ROWS) return;
-    this.#isDecided = true;
-    this.isGivenUp = this.#kept > this.#given * (1 - SHARE);
+    if (this.#given < SAMPLED) return;
+    this.isGivenUp = this.#kept > this.#given * shareOfFirst(Math.min(this.#given, ROWS));
+    this.#isDecided = this.isGivenUp || this.#given >= ROWS;
+  }
+
+  /** Number of rows to count next, of `rows` that are there: a few until the decision. */
+  next(rows: number): number {
+    return this.#isDecided ? rows : Math.min(rows, SAMPLED);
   }
 }
 
@@ -107,21 +119,26 @@ export class DistinctRows extends RowOperator {
       numRows,
     );
     const fewer = new FewerRows();
+    const isWhole = this.#options.step === 'whole';
     for await (const batch of input) {
       if (numbers === undefined) {
         yield batch;
         continue;
       }
       const before = numbers.size;
-      const codes = numbers.add(
-        positions.map((at) => batch.data.children[at]),
-        batch.numRows,
-      );
+      const codes = new Uint32Array(batch.numRows);
+      const columns = positions.map((at) => batch.data.children[at]);
+      for (let from = 0; from < batch.numRows && !fewer.isGivenUp;) {
+        const rows: number = isWhole ? batch.numRows : fewer.next(batch.numRows - from);
+        const known: number = numbers.size;
+        const own = rows === batch.numRows ? columns : columns.map((data) => data.slice(from, rows));
+        numbers.add(own, rows, codes.subarray(from, from + rows));
+        if (!isWhole) fewer.count(rows, numbers.size - known);
+        from += rows;
+      }
       const kept = numbers.size - before;
-      if (kept === batch.numRows) yield batch;
+      if (kept === batch.numRows || fewer.isGivenUp) yield batch;
       else if (kept > 0) yield takeRows(batch, newGroups(codes, before, numbers.size));
-      if (this.#options.step === 'whole') continue;
-      fewer.count(batch.numRows, kept);
       if (!fewer.isGivenUp) continue;
       numbers.giveBack();
       numbers = undefined;

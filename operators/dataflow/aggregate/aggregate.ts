@@ -157,23 +157,28 @@ export class Aggregate extends RowOperator {
     const { keys, step } = grouping;
     const fewer = new FewerRows();
     let groups = new Groups(grouping);
-    for await (const batch of input) {
-      if (batch.numRows === 0) continue;
-      if (fewer.isGivenUp) {
-        yield* new Groups(grouping).addEach(batch).batches();
-        continue;
-      }
-      if (step === 'partial' && groups.rows + batch.numRows > MOST_COUNTED) {
+    const mayGiveUp = step === 'partial' && keys.length > 0;
+    for await (const whole of input) {
+      for (let from = 0; from < whole.numRows;) {
+        const left = whole.numRows - from;
+        const rows: number = mayGiveUp ? fewer.next(left) : left;
+        const batch = rows === whole.numRows ? whole : whole.slice(from, from + rows);
+        from += rows;
+        if (fewer.isGivenUp) {
+          yield* new Groups(grouping).addEach(batch).batches();
+          continue;
+        }
+        if (step === 'partial' && groups.rows + rows > MOST_COUNTED) {
+          yield* groups.batches();
+          groups = new Groups(grouping);
+        }
+        const before = groups.size;
+        groups.add(batch);
+        if (mayGiveUp) fewer.count(rows, groups.size - before);
+        if (!fewer.isGivenUp) continue;
         yield* groups.batches();
         groups = new Groups(grouping);
       }
-      const before = groups.size;
-      groups.add(batch);
-      if (step !== 'partial' || keys.length === 0) continue;
-      fewer.count(batch.numRows, groups.size - before);
-      if (!fewer.isGivenUp) continue;
-      yield* groups.batches();
-      groups = new Groups(grouping);
     }
     yield* groups.batches();
   }
