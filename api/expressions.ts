@@ -204,8 +204,7 @@ export class Column<Name extends string = string, Value = unknown> {
 export const col = <Name extends string, Value = unknown>(name: Name): Column<Name, Value> =>
   new Column({ kind: 'column', name });
 /** A constant: `lit(3.5)`, `lit('Drama')`, `lit(new Date())`, `lit(null)`. */
-export const lit = <Value extends Plain>(value: Value): Column<string, Value extends Date ? number : Value> =>
-  new Column(literal(value));
+export const lit = <Value extends Plain>(value: Value): Column<string, Value> => new Column(literal(value));
 
 /** Branches of `when`; without `otherwise`, rows that match no condition are null. */
 export class Cases extends Column {

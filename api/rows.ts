@@ -149,8 +149,10 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
   }
 
   /**
-   * All rows as plain objects, in memory; 64-bit integers as bigint, dates and times as milliseconds, decimals
-   * as numbers if a number has all their digits, else as text, UUIDs as text, lists as arrays.
+   * All rows as plain objects, in memory; 64-bit integers as bigint, dates and timestamps as Dates, times of
+   * day and durations as milliseconds, decimals as numbers if a number has all their digits, else as text,
+   * UUIDs as text, lists as arrays. A Date has whole milliseconds: `col('at').cast('utf8')` and Arrow
+   * (`collect`, `stream`) have microseconds and the time zone.
    */
   async toArray(options: RunOptions = {}): Promise<Flat<Row>[]> {
     const rows: unknown[] = [];
@@ -345,7 +347,7 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
   /**
    * Applies your own function to each row as a plain object, as `toArray` gives it, in the threads: for what
    * columns cannot say. `mapRows({ module, name: 'clean', args }, { schema })`. It returns the row to replace
-   * it with, of the schema's columns: numbers, texts, booleans, dates and timestamps (milliseconds, or a Date);
+   * it with, of the schema's columns: numbers, texts, booleans, dates and timestamps (a Date, or milliseconds);
    * a column that is left out is null. Running it throws UsageError with the module and the row for a function
    * that throws and for a value of another type. It must be pure, and is slower than column expressions.
    */

@@ -23,7 +23,7 @@ await connection.run(`
     WHERE (c * 7 + p * 3) % 5 < 3) TO '${folder}/events.csv'`);
 connection.closeSync();
 
-const types = { customer: 'utf8', product: 'utf8', at: 'utf8', kind: 'utf8' } as const;
+const types = { customer: 'utf8', product: 'utf8', at: 'timestamp', kind: 'utf8' } as const;
 const columns = { user: 'customer', item: 'product', rating: 'weight' };
 const now = Date.parse('2026-06-01') / 1000;
 const session = await Session.create();
@@ -35,7 +35,7 @@ const products = session.read
 
 // Each event's weight by its kind, halved for every 30 days of its age; their sum for each pair.
 const days = lit(now)
-  .minus(functions.unixSeconds(functions.toTimestamp(col('at'))))
+  .minus(functions.unixSeconds(col('at')))
   .divide(86_400);
 const weights = session.read
   .csv<RowOf<typeof types>>(join(folder, 'events.csv'), { types, columns })
@@ -43,7 +43,7 @@ const weights = session.read
   .withColumns({ days, points: when(col('kind').eq('buy'), 5).when(col('kind').eq('cart'), 3).otherwise(1) })
   .withColumn('weight', col('points').times(functions.pow(0.5, col('days').divide(30))))
   .groupBy('customer', 'product')
-  .agg(sum('weight').as('weight'), max<string>('at').as('last'));
+  .agg(sum('weight').as('weight'), max<Date>('at').as('last'));
 await weights.orderBy('customer', 'product').show(3);
 
 const model = await new ALS({ rank: 8, implicitPrefs: true, seed: 1 }).fit(weights);

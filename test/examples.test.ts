@@ -50,7 +50,7 @@ const expected: Readonly<Record<string, RegExp>> = {
   '13-polars-frames.ts':
     /^67040 ratings of 2583 users\n(film \d+: for 2\d{3} users, [89](\.\d)? on average\n){3}$/,
   '15-shop.ts':
-    /c0 +│ 5f0c1d2e-0000-4000-8000-000000000002 │ 2\.8645248\d+ │ 2026-05-30 [^]*\n(c[01] [123]: (tea|coffee) no\. \d+ for \d+\.\d+\n){6}$/,
+    /c0 +│ 5f0c1d2e-0000-4000-8000-000000000002 │ 2\.8645248\d+ │ 2026-05-30T00:00:00 [^]*\n(c[01] [123]: (tea|coffee) no\. \d+ for \d+\.\d+\n){6}$/,
 };
 /** It needs a server: example-postgres.test.ts runs it. */
 const postgres = '14-postgres-cursor.ts';

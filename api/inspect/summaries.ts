@@ -19,9 +19,9 @@ export interface ColumnSummary {
   readonly mean?: number;
   /** Sample standard deviation (divisor count - 1). */
   readonly stddev?: number;
-  /** For numbers and text; absent without values. */
-  readonly min?: number | string;
-  readonly max?: number | string;
+  /** For numbers, times (Dates) and text; absent without values. */
+  readonly min?: number | string | Date;
+  readonly max?: number | string | Date;
 }
 
 /** Summaries of columns, by default of all, from the aggregates of one group. */
@@ -38,7 +38,7 @@ export async function summarize(
     const { type } = schema.fields[checked.index];
     const valueType = valueTypeOf(type);
     const isAmount = isNumber(valueType) && !isTime(valueType);
-    const isOrdered = isAmount || DataType.isUtf8(type) || DataType.isDictionary(type);
+    const isOrdered = isAmount || isTime(valueType) || DataType.isUtf8(type) || DataType.isDictionary(type);
     const calls: AggregateName[] = [
       'count',
       ...(isAmount ? (['mean', 'stddev'] as const) : []),

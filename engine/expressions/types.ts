@@ -87,9 +87,9 @@ interface ValuesOf extends Record<ValueType, unknown> {
   float32: number;
   float64: number;
   utf8: string;
-  date: number;
-  timestamp: number;
-  [zoned: `timestamp(${string})`]: number;
+  date: Date;
+  timestamp: Date;
+  [zoned: `timestamp(${string})`]: Date;
 }
 
 /** The value of a column of a type, or null. */

@@ -1,4 +1,6 @@
 import { type Data, DataType, DateUnit, type Schema } from 'apache-arrow';
+import { offsetText } from '../expressions/civil.ts';
+import { TimeZone } from '../expressions/zones.ts';
 import { shortestFloat32, fromHalf } from '../numbers/half.ts';
 import { unionPlace } from '../stream/take-data.ts';
 import {
@@ -8,19 +10,39 @@ import {
   entryValues,
   isBytes,
   isList,
+  splitSeconds,
   type TextStyle,
   valueTexts,
 } from './value-texts.ts';
 
-/** Values as people read them: `2024-01-31 12:30:00.25`, with a Z if the column has a time zone. */
+/**
+ * Values as people read them. Times are ISO 8601: `2024-01-31T12:30:00.25`, in a column with a time zone the
+ * time there and its offset: `2024-01-31T12:30:00+01:00`, or Z for none.
+ */
 export const readableStyle: TextStyle = {
   float: (value, isDouble) => String(isDouble ? value : shortestFloat32(value)),
-  timestamp: (count, { unit, timezone }) => `${dateAndTime(count, 3 * unit)}${timezone ? 'Z' : ''}`,
+  timestamp: (count, { unit, timezone }) => {
+    const digits = 3 * unit;
+    const offset = timezone ? offsetAt(timezone, splitSeconds(count, digits).seconds) : 0;
+    const local = dateAndTime(count + BigInt(offset) * 10n ** BigInt(digits), digits).replace(' ', 'T');
+    if (!timezone) return local;
+    return `${local}${offset === 0 ? 'Z' : offsetText(offset).replace(/^.\d\d$/, '$&:00')}`;
+  },
 };
 
+/** Seconds to add to UTC; 0 in a zone that is not known here. */
+function offsetAt(zone: string, seconds: number): number {
+  try {
+    return TimeZone.of(zone).offsetAt(seconds);
+  } catch {
+    return 0;
+  }
+}
+
 /**
- * The JavaScript values of a column, by row; null for a null. 64-bit integers are bigints. Dates, timestamps,
- * times of day and durations are milliseconds. Decimals are numbers if a number has all their digits, else
+ * The JavaScript values of a column, by row; null for a null. 64-bit integers are bigints. Dates and timestamps
+ * are Dates, which have whole milliseconds: microseconds are cut off, and a time beyond the years ±271,821 is
+ * an invalid Date. Times of day and durations are milliseconds. Decimals are numbers if a number has all their digits, else
  * text. UUIDs and intervals are text, other bytes are Uint8Array, lists are arrays, structs and maps objects.
  */
 export function plainValues(data: Data): (row: number) => unknown {
@@ -48,10 +70,13 @@ function valuesOf(data: Data): (row: number) => unknown {
   if (DataType.isInt(type)) return (row) => values[row];
   if (DataType.isFloat(type))
     return values instanceof Uint16Array ? (row) => fromHalf(values[row]) : (row) => values[row];
-  if (DataType.isDate(type))
-    return type.unit === DateUnit.DAY ? (row) => Number(values[row]) * 86_400_000 : milliseconds(values, 1);
-  if (DataType.isTimestamp(type) || DataType.isTime(type) || DataType.isDuration(type))
-    return milliseconds(values, type.unit);
+  if (DataType.isDate(type) && type.unit === DateUnit.DAY)
+    return (row) => new Date(Number(values[row]) * 86_400_000);
+  if (DataType.isDate(type) || DataType.isTimestamp(type)) {
+    const time = milliseconds(values, DataType.isDate(type) ? 1 : type.unit);
+    return (row) => new Date(Math.floor(time(row)));
+  }
+  if (DataType.isTime(type) || DataType.isDuration(type)) return milliseconds(values, type.unit);
   if (DataType.isDictionary(type)) return entryValues<unknown>(data, null, plainValues);
   const nested = nestedValues(data);
   if (nested !== undefined) return nested;

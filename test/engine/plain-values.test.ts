@@ -68,6 +68,16 @@ const map = new Map_(
 );
 const digits38 = 12345678901234567890123456789012345678n;
 
+/** Timestamps of one zone, in seconds: the column, its values and texts. */
+function zoned(times: readonly (readonly [zone: string, seconds: bigint, text: string])[]) {
+  const seconds = times.map(([, time]) => time);
+  return [
+    fixed(new Timestamp(TimeUnit.SECOND, times[0][0]), BigInt64Array.from(seconds)),
+    seconds.map((time) => new Date(Number(time) * 1000)),
+    times.map(([, , text]) => text),
+  ] as const;
+}
+
 const cases: readonly (readonly [name: string, data: Data, values: unknown[], texts: string[]])[] = [
   ['decimal', decimals([440n, -1n, 0n], 2, 4), [4.4, -0.01, 0], ['4.40', '-0.01', '0.00']],
   ['decimal32', decimals([-125n], 2, 1), [-1.25], ['-1.25']],
@@ -80,26 +90,41 @@ const cases: readonly (readonly [name: string, data: Data, values: unknown[], te
     ['12345678901234567890123456789012345.678', '9007199254740.993', '12345678901234.567'],
   ],
   ['decimals of a negative scale', decimals([12n], -3, 4), [12_000], ['12000']],
-  ['date', of(new DateDay(), [new Date('2024-02-29')]), [1709164800000], ['2024-02-29']],
+  ['date', of(new DateDay(), [new Date('2024-02-29')]), [new Date(1709164800000)], ['2024-02-29']],
   [
     'dates of other centuries',
     fixed(new DateDay(), Int32Array.of(-719_162, 2_932_897, -719_529)),
-    [-62_135_596_800_000, 253_402_300_800_000, -62_167_305_600_000],
+    [-62_135_596_800_000, 253_402_300_800_000, -62_167_305_600_000].map((time) => new Date(time)),
     ['0001-01-01', '10000-01-01', '-0001-12-31'],
   ],
-  ['date64', fixed(new DateMillisecond(), BigInt64Array.of(-86_400_000n)), [-86_400_000], ['1969-12-31']],
+  [
+    'date64',
+    fixed(new DateMillisecond(), BigInt64Array.of(-86_400_000n)),
+    [new Date(-86_400_000)],
+    ['1969-12-31'],
+  ],
   [
     'timestamps',
     fixed(new Timestamp(TimeUnit.MICROSECOND, null), BigInt64Array.of(1706704200250000n, -1n)),
-    [1706704200250, -0.001],
-    ['2024-01-31 12:30:00.25', '1969-12-31 23:59:59.999999'],
+    [new Date(1706704200250), new Date(-1)],
+    ['2024-01-31T12:30:00.25', '1969-12-31T23:59:59.999999'],
   ],
   [
     'timestamps of seconds with a zone',
     fixed(new Timestamp(TimeUnit.SECOND, 'Europe/Berlin'), BigInt64Array.of(1706704200n)),
-    [1706704200000],
-    ['2024-01-31 12:30:00Z'],
+    [new Date(1706704200000)],
+    ['2024-01-31T13:30:00+01:00'],
   ],
+  [
+    'timestamps of the hour that occurs twice',
+    ...zoned([
+      ['America/Los_Angeles', 1699174800n, '2023-11-05T01:00:00-08:00'],
+      ['America/Los_Angeles', 1699171200n, '2023-11-05T01:00:00-07:00'],
+    ]),
+  ],
+  ['timestamps of UTC', ...zoned([['UTC', 1706704200n, '2024-01-31T12:30:00Z']])],
+  ['timestamps of half an hour', ...zoned([['+05:30', 0n, '1970-01-01T05:30:00+05:30']])],
+  ['timestamps of a zone that is not known', ...zoned([['Mars/Olympus', 0n, '1970-01-01T00:00:00Z']])],
   [
     'times',
     fixed(new TimeMicrosecond(), BigInt64Array.of(45_000_000_005n)),

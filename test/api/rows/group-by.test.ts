@@ -199,7 +199,7 @@ describe('distinct rows', () => {
       { user: 1, at: new Date(0) },
     ]);
     expect(await few.distinct().toArray()).toEqual([
-      { user: 1, at: 0 },
+      { user: 1, at: new Date(0) },
       { user: null, at: null },
     ]);
     const [batch] = (await few.distinct().collect()).batches;

@@ -126,8 +126,8 @@ describe('functions of the caller', () => {
     const made = await mapped().toArray();
     expect(made.length).toBe(ROWS);
     expect([made[0], made[3]]).toEqual([
-      { text: 'row 0', half: null, at: 0 },
-      { text: 'row 3', half: 0.75, at: 3 },
+      { text: 'row 0', half: null, at: new Date(0) },
+      { text: 'row 3', half: 0.75, at: new Date(3) },
     ]);
     expect(await mapped().explain()).toMatch(/by 2 threads: parquet-source > map-rows/);
     const at = /rewritten of .*clean\.ts failed: .*rows\.parquet.*row (5,?002|1,?002)/;

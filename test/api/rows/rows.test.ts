@@ -13,7 +13,7 @@ import {
   Utf8,
 } from 'apache-arrow';
 import { beforeAll, describe, expect, it, vi } from 'vitest';
-import { ALS, col, type Dataset, first, functions, lit, max, min } from '../../../index.ts';
+import { ALS, col, collectList, type Dataset, first, functions, lit, max, min } from '../../../index.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 
@@ -164,19 +164,20 @@ describe('actions', () => {
     const expected = [
       Object.fromEntries([
         ['d', 4.4],
-        ['day', 1_709_164_800_000],
+        ['day', new Date('2024-02-29')],
         ['__proto__', '\ufeffx'],
       ]),
       Object.fromEntries([
         ['d', 1.25],
-        ['day', -86_400_000],
+        ['day', new Date('1969-12-31')],
         ['__proto__', 'y'],
       ]),
     ];
     expect(await few.toArray()).toEqual(expected);
     expect(await few.first()).toEqual(expected[0]);
-    expect((await few.describe('d', '__proto__')).map(({ min, max }) => [min, max])).toEqual([
+    expect((await few.describe('d', 'day', '__proto__')).map(({ min, max }) => [min, max])).toEqual([
       [1.25, 4.4],
+      [new Date('1969-12-31'), new Date('2024-02-29')],
       ['y', '\ufeffx'],
     ]);
     expect(
@@ -187,6 +188,37 @@ describe('actions', () => {
     expect(log.mock.calls[0][0]).toMatch(/│ 4\.40 │ 2024-02-29 │ \ufeffx[^]*│ 1\.25 │ 1969-12-31 │ y/);
     log.mockRestore();
   });
+});
+
+it('gives Dates of every unit and zone where Dates and times went in', async () => {
+  const rows = [
+    { id: 1, at: new Date('2023-11-05T08:40:00.123Z') },
+    { id: 2, at: null },
+    { id: 3, at: new Date(-1) },
+  ];
+  const times = session.fromRows(rows);
+  expect(await times.toArray()).toEqual(rows);
+  const ways = times.withColumns({
+    micros: col('at').cast('timestamp'),
+    zoned: functions.atZone(col('at'), 'America/Los_Angeles'),
+    given: lit(rows[0].at),
+  });
+  const [first] = await ways.orderBy('id').toArray();
+  expect(first).toEqual({ ...rows[0], micros: rows[0].at, zoned: rows[0].at, given: rows[0].at });
+  const [listed] = await ways
+    .groupBy()
+    .agg(collectList('zoned').as('all'), max('micros').as('last'))
+    .toArray();
+  expect(listed).toEqual({ all: [rows[0].at, rows[2].at], last: rows[0].at });
+  const given = session.fromRows([{ at: '2023-11-05T08:40:00.123456+01:00', day: new Date(-1) }], {
+    types: { at: 'timestamp(UTC)', day: 'date' },
+  });
+  expect(await given.toArray()).toEqual([
+    { at: new Date('2023-11-05T07:40:00.123Z'), day: new Date('1969-12-31') },
+  ]);
+  expect(await given.select(col('at').cast('utf8').as('at')).toArray()).toEqual([
+    { at: '2023-11-05 07:40:00.123456+00' },
+  ]);
 });
 
 describe('a filter of Parquet', () => {
