@@ -14,7 +14,11 @@ import { andThen, fromSource, type LogicalPlan } from '../engine/stream/logical-
 import { type NamedExpression, Project } from '../operators/dataflow/project.ts';
 import type { Frame, FrameEnd } from '../operators/dataflow/window/window-frames.ts';
 import type { WindowName } from '../operators/dataflow/window/window-functions.ts';
-import type { WindowCall, WindowOptions } from '../operators/dataflow/window/window-rows.ts';
+import {
+  needsAnOrder,
+  type WindowCall,
+  type WindowOptions,
+} from '../operators/dataflow/window/window-rows.ts';
 import { Windows, Wide } from '../operators/exchange/wide-operators.ts';
 import { checkOptions } from './check-options.ts';
 import { Column, type SortOrder } from './expressions.ts';
@@ -82,6 +86,7 @@ export function overWindow<Value>(call: Call, window: Window): Column<string, Va
     orderBy: listOf(window.orderBy).map((key) => orderOf('orderBy of a window', key)),
     ...(frame && { frame }),
   };
+  if (frame && over.orderBy.length === 0) throw needsAnOrder(call.call, frame);
   const value: WindowValue = { kind: 'column', name: textOf(over), over };
   return new Column(value);
 }

@@ -15,9 +15,11 @@ import { DistinctRows, MOST_MERGED } from '../dataflow/distinct-rows.ts';
 import { DropNulls } from '../dataflow/drop-nulls.ts';
 import { Filter } from '../dataflow/filter.ts';
 import { Project } from '../dataflow/project.ts';
+import { columnsAs } from '../dataflow/row-operator.ts';
 import { Sample } from '../dataflow/sample.ts';
 import { SortRows } from '../dataflow/sort-rows.ts';
-import { WindowRows } from '../dataflow/window/window-rows.ts';
+import { splitCalls, wholePartitions } from '../dataflow/window/whole-partitions.ts';
+import { type WindowOptions, WindowRows } from '../dataflow/window/window-rows.ts';
 import { type ChainOperator, isBinary } from '../pipeline/operator-chain.ts';
 import { type DividedRows, type Division, RowTasks } from '../pipeline/read-rows-tasks.ts';
 import { eachOf, type SplitGroup } from '../pipeline/read-splits.ts';
@@ -299,7 +301,9 @@ export class ExchangedRows implements RowExchange {
   }
 
   get #holdsPartitions(): boolean {
-    return this.#options.after.some((one) => one instanceof WindowRows && one.holdsPartitions);
+    return this.#options.after.some(
+      (one) => one instanceof WindowRows && new WindowRows(splitCalls(one.options).others).holdsPartitions,
+    );
   }
 
   /** Rows of a stream as the work of an exchange. */
@@ -381,8 +385,7 @@ export class ExchangedRows implements RowExchange {
           own = await sorted(own, one);
           continue;
         }
-        const rows = batchStream(own.schema, new RowTasks(own, ctx).batches());
-        const stream = this.#heldLess(one as WindowRows, own.schema).execute(rows, ctx);
+        const stream = await this.#windows((one as WindowRows).options, own, ctx);
         if (one === after.at(-1)) yield* stream;
         else own = this.#unitsOf(stream, ctx);
       }
@@ -391,15 +394,29 @@ export class ExchangedRows implements RowExchange {
     return batchStream(schema, batches.call(this));
   }
 
-  /** The window functions with limits of the rows that they hold. */
-  #heldLess({ options }: WindowRows, schema: Schema): WindowRows {
+  /** The results of a window over a work's sorted rows, in the calling thread, with limits of the rows that it holds. */
+  async #windows(options: WindowOptions, work: RowsWork, ctx: ExecutionContext): Promise<BatchStream> {
     const { sizes, room } = this.#input;
+    const { whole, others } = splitCalls(options);
+    const all = whole.calls.length === 0 ? work : await collected(work, true);
     // Also the joined columns, the bounds of frames and the results.
-    const each = 2 * rowBytes(schema) + 64;
+    const each = 2 * rowBytes(work.schema) + 64;
     const most = Math.floor(Math.max(2 * sizes.part, room.bytes / 2) / each);
-    const rows = Math.ceil(sizes.part / each);
-    return new WindowRows(options, { rows, ...(Number.isFinite(most) && { most }) });
+    const limits = { rows: Math.ceil(sizes.part / each), ...(Number.isFinite(most) && { most }) };
+    const rows = () => batchStream(all.schema, new RowTasks(all, ctx).batches());
+    const { schema } = all;
+    const stream = whole.calls.length === 0 ? rows() : wholePartitions(whole, schema, rows, ctx);
+    const result = others.calls.length === 0 ? stream : new WindowRows(others, limits).execute(stream, ctx);
+    const inOrder = new WindowRows(options).outputSchema(schema);
+    return batchStream(
+      inOrder,
+      mapped(result, (batch) => columnsAs(batch, inOrder)),
+    );
   }
+}
+
+async function* mapped<T>(stream: AsyncIterable<T>, made: (one: T) => T): AsyncGenerator<T> {
+  for await (const one of stream) yield made(one);
 }
 
 /** Parts of windows are at most this number of times as large as others, so that most need no exchange of their own. */
@@ -408,12 +425,13 @@ const MOST_SHARE = 1.5;
 /** Where memory is not scarce, a task takes a part of windows of at most this number of usual parts. */
 const MOST_PARTS_OF_TASK = 4;
 
-/** The same work, with units that can be read twice. */
-async function collected(work: RowsWork): Promise<RowsWork> {
+/** The same work, with units that can be read twice: to sample their keys, or with `twice` by all tasks. */
+async function collected(work: RowsWork, twice = false): Promise<RowsWork> {
   const { taken } = work;
   if (taken.kind !== 'units') return work;
   const units: RowUnit[] = [];
   for await (const unit of taken.units) units.push(unit);
+  if (twice) for (const unit of units) unit.again();
   return {
     ...work,
     bytes: bytesOf(units),

@@ -174,6 +174,11 @@ export class RowUnit {
     }
   }
 
+  /** The rows will be read once more than was known. */
+  again(): void {
+    this.#uses++;
+  }
+
   async free(ctx: ExecutionContext): Promise<void> {
     if (--this.#uses > 0) return;
     const done = this.parts.flatMap(({ of }) => (--of.left === 0 ? [of] : []));

@@ -13,9 +13,14 @@ export class RangeSums {
   #hi: number;
   #sum: number;
 
-  /** `known`: the sum of a range that began before the values and ends before `hi`; it counts as from 0. */
-  constructor(values: Float64Array, known?: { readonly hi: number; readonly sum: number }) {
-    this.#values = values;
+  readonly #grows: boolean;
+
+  /**
+   * `grows`: ranges only grow, and are added from their beginning. `known`: the sum of a range that began before
+   * the values and ends before `hi`; it counts as from 0.
+   */
+  constructor(values: Float64Array, grows: boolean, known?: { readonly hi: number; readonly sum: number }) {
+    [this.#values, this.#grows] = [values, grows];
     [this.#lo, this.#hi, this.#sum] = known ? [0, known.hi, known.sum] : [-1, -1, 0];
   }
 
@@ -28,7 +33,7 @@ export class RangeSums {
   of(lo: number, hi: number): number {
     const isGrown = lo === this.#lo && hi >= this.#hi;
     if (isGrown) this.#sum = this.#added(this.#sum, this.#hi, hi);
-    else if (hi - lo <= SHORT) this.#sum = this.#added(0, lo, hi);
+    else if (this.#grows || hi - lo <= SHORT) this.#sum = this.#added(0, lo, hi);
     else this.#sum = this.#ofTree(lo, hi);
     [this.#lo, this.#hi] = [lo, hi];
     return this.#sum;

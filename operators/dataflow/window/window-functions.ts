@@ -445,7 +445,7 @@ function floatSums(input: WindowInput, isMean: boolean): Data {
   const own = numbersOf(readData(value)).slice(0, rows);
   if (valid !== undefined) for (let row = 0; row < rows; row++) if (valid[row] === 0) own[row] = 0;
   const known = isCarried(input, from) ? { hi: state.at, sum: state.sum } : undefined;
-  const sums = new RangeSums(own, known);
+  const sums = new RangeSums(own, isGrowing(input), known);
   const results = new Float64Array(to - from);
   for (let row = from; row < to; row++) {
     const sum = sums.of(frame.lo[row], frame.hi[row]);

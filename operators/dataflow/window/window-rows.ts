@@ -65,6 +65,11 @@ export function windowOrder({ partitionBy, orderBy }: Omit<WindowOptions, 'calls
 /** Rows of one partition that are held at a time, if its functions need no more. */
 const HELD_ROWS = 1 << 18;
 
+/** The frame of functions without one: up to the rows with equal keys, or without order the partition. */
+export function defaultFrame({ orderBy }: Pick<WindowOptions, 'orderBy'>): Frame {
+  return { unit: 'range', from: 'unbounded', to: orderBy.length === 0 ? 'unbounded' : 0 };
+}
+
 /** Rows that `WindowRows` holds at a time. */
 interface HeldLimits {
   /** If it holds this number of rows of one partition, it gives those whose values are known; default 2^18. */
@@ -92,24 +97,17 @@ export class WindowRows extends RowOperator {
 
   #check(call: WindowName, frame: Frame | undefined): void {
     const { orderBy } = this.options;
-    const isOrdered = orderBy.length > 0;
-    if (!isOrdered && (windowFunctions[call].needsOrder || frame !== undefined))
-      throw new UsageError(`${frame ? `a frame of ${frame.unit}` : call} needs an order of the rows`, {
-        advice: "Name it: over({ partitionBy: 'user', orderBy: 'ts' })",
-      });
+    const needsOrder = windowFunctions[call].needsOrder || frame?.unit === 'range';
+    if (orderBy.length === 0 && needsOrder) throw needsAnOrder(call, frame);
     if (frame?.unit === 'range' && !isOfPeers(frame) && orderBy.length !== 1)
       throw new UsageError(`a range of distances takes one key of orderBy, got ${orderBy.length}`);
   }
 
   /** True if it must hold all rows of a partition, since values depend on its last row. */
   get holdsPartitions(): boolean {
-    const { orderBy, calls } = this.options;
-    return calls.some(({ call, offset, ignoreNulls, frame }) => {
-      if (windowFunctions[call].isFramed)
-        return (frame?.to ?? (orderBy.length === 0 && 'unbounded')) === 'unbounded';
-      return (
-        typeof offset === 'string' || (ignoreNulls && !(call.startsWith('lag') && Number(offset ?? 1) >= 0))
-      );
+    return this.options.calls.some(({ call, offset = 1, ignoreNulls, frame }) => {
+      if (windowFunctions[call].isFramed) return (frame ?? defaultFrame(this.options)).to === 'unbounded';
+      return typeof offset === 'string' || (ignoreNulls && !(call.startsWith('lag') && offset >= 0));
     });
   }
 
@@ -170,7 +168,7 @@ export class WindowRows extends RowOperator {
 
   protected async *batches(input: BatchStream, schema: Schema) {
     const order = windowOrder(this.options);
-    const partition = new SortKeys(input.schema, order.slice(0, new Set(this.options.partitionBy).size));
+    const partition = partitionKeys(this.options, input.schema);
     const all = new SortKeys(input.schema, order);
     const held = new HeldRows(this.options, schema, this.#limits);
     let last: RecordBatch | undefined;
@@ -290,6 +288,13 @@ class HeldRows {
   }
 }
 
+/** The error of a window without order. */
+export function needsAnOrder(call: WindowName, frame: Frame | undefined): UsageError {
+  return new UsageError(`${frame ? `a frame of ${frame.unit}` : call} needs an order of the rows`, {
+    advice: "Name it: over({ partitionBy: 'user', orderBy: 'ts' })",
+  });
+}
+
 function fieldOf({ fields }: Schema, names: readonly string[], name: string | undefined): Field | undefined {
   return name === undefined ? undefined : fields[columnAt(name, names, 'for a window function')];
 }
@@ -306,8 +311,13 @@ interface Piece {
   readonly flags: Uint8Array;
 }
 
+/** The keys whose values are those of a partition. */
+export function partitionKeys(options: WindowOptions, schema: Schema): SortKeys {
+  return new SortKeys(schema, windowOrder(options).slice(0, new Set(options.partitionBy).size));
+}
+
 /** 1 for each row whose keys differ from the row before. The first row of all differs. */
-function changes(keys: SortKeys, batch: RecordBatch, before: RecordBatch | undefined): Uint8Array {
+export function changes(keys: SortKeys, batch: RecordBatch, before: RecordBatch | undefined): Uint8Array {
   const words = keys.of(batch);
   const changed = new Uint8Array(batch.numRows);
   changed[0] = before === undefined || compareRows(keys.of(before), 0, words, 0) !== 0 ? 1 : 0;
@@ -351,7 +361,7 @@ class Rows {
   inputOf({ call, value, offset = 1, ignoreNulls = false, gap = 0, frame }: WindowCall) {
     const column = value === undefined ? nullData(new Null(), 0) : this.#column(value);
     const field = new Schema([new Field('value', column.type, true)]);
-    const spec = (windowFunctions[call].isFramed === true ? frame : undefined) ?? this.#defaultFrame();
+    const spec = (windowFunctions[call].isFramed === true ? frame : undefined) ?? defaultFrame(this.#options);
     return {
       ...this.#partitions,
       value: column,
@@ -389,10 +399,5 @@ class Rows {
     const bounds = boundsOf(frame, this.#partitions, values);
     this.#frames.set(key, bounds);
     return bounds;
-  }
-
-  #defaultFrame(): Frame {
-    const to = this.#options.orderBy.length === 0 ? 'unbounded' : 0;
-    return { unit: 'range', from: 'unbounded', to };
   }
 }
