@@ -83,10 +83,11 @@ function dotFour(x: usize, theta: usize, size: usize, indices: usize, first: i32
 
 /**
  * Adds two sums over rows to the two float64 at `sums`: Σ w_u ‖x_u‖², and Σ ‖x_u‖² over the rows with w_u >
- * 0. `weights`: the w_u, Float64[rows].
+ * 0. `weights`: the w_u, Float64[rows]. `priors`: rows that are subtracted from the x_u, or 0.
  */
 export function addWeightedNorms(
   factors: usize,
+  priors: usize,
   size: usize,
   weights: usize,
   rows: i32,
@@ -98,13 +99,18 @@ export function addWeightedNorms(
     const weight = load<f64>(weights + ((<usize>row) << 3));
     let norm: f64 = 0;
     for (let j: usize = 0; j < size; j += 2 * WORD) {
-      const even = <f64>load<f32>(factors + j);
-      const odd = <f64>load<f32>(factors + j, 4);
+      let even = <f64>load<f32>(factors + j);
+      let odd = <f64>load<f32>(factors + j, 4);
+      if (priors) {
+        even -= <f64>load<f32>(priors + j);
+        odd -= <f64>load<f32>(priors + j, 4);
+      }
       norm += even * even + odd * odd;
     }
     weighted += weight * norm;
     if (weight > 0) plain += norm;
     factors += size;
+    if (priors) priors += size;
   }
   store<f64>(sums, weighted);
   store<f64>(sums, plain, 8);

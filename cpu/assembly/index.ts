@@ -23,6 +23,7 @@ export { solveNonnegative } from './solve/nonnegative';
 export { addMultiple, sumOf } from './vectors';
 export { addErrors, addImplicitErrors, addWeightedNorms, predictPairs } from './errors';
 export { gramRows, weighRatings } from './gram';
+export { addAttributeSquares, beginRidge, endProduct, passAttributes, stepRidge, turnRidge } from './ridge';
 export { drawRows } from './draw';
 export {
   addCounts,

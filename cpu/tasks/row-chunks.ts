@@ -9,7 +9,7 @@ import { Struct } from '../scratch.ts';
  * of ratings that kernels sum in one chain (PART_RATINGS).
  */
 export const CHUNK_RATINGS = 65_536;
-const CHUNK_ROWS = 8_160;
+export const CHUNK_ROWS = 8_160;
 
 /** Number of float32 columns that a handler may have for the rows of a chunk, such as shifts or biases. */
 const ROW_COLUMNS = 3;
@@ -175,7 +175,7 @@ export function* rowsOfChunk(
 const CHUNK_COST = 8e6;
 
 /**
- * Copies the rows [from, to) of the task's `block` into scratch, chunk by chunk. Ends early when the task is
+ * Copies the rows [from, to) of a block of the task into scratch, chunk by chunk. Ends early when the task is
  * cancelled. Rows with at most CHUNK_RATINGS ratings are not cut. `costPerRating` and `costPerRow`, in units
  * of about a nanosecond, estimate the handler's work, and limit a chunk of ordinary rows to some
  * milliseconds.
@@ -186,8 +186,9 @@ export function* rowChunks(
   to: number,
   costPerRating: number,
   costPerRow: number,
+  name = 'block',
 ): Generator<RowChunk> {
-  const { offsets, indices, values } = blockOf(scope);
+  const { offsets, indices, values } = blockOf(scope, name);
   const at = {
     indices: scope.scratch,
     values: scope.scratch + 4 * CHUNK_RATINGS,

@@ -1,4 +1,5 @@
 import { blockOf, type TaskHandler, valuesOf } from '../handler.ts';
+import { priorsOf } from './row-chunks.ts';
 import { ratingPower } from './solvers.ts';
 import type { BiasSums } from '../../operators/tasks/task-types.ts';
 
@@ -11,10 +12,11 @@ const CHUNK_ROWS = 65_536;
 export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   const { from, to, exponent = 1, plainWeights } = scope.params;
   const shifts = valuesOf(scope, 'shifts');
-  const offsets = shifts ? undefined : blockOf(scope).offsets;
+  const offsets = scope.hasInput('block') ? blockOf(scope).offsets : undefined;
   const weightOf = (row: number) =>
-    offsets ? ratingPower((offsets[row + 1] - offsets[row]) | 0, exponent) : (shifts?.[row] ?? 0);
+    offsets ? ratingPower((offsets[row + 1] - offsets[row]) | 0, exponent) : (shifts?.[row] ?? 1);
   const factors = scope.matrix('factors');
+  const { of: priorOf, biases } = priorsOf(scope);
   const size = factors.stride * 4;
   const sums = scope.scratch;
   const weightsAt = sums + 64;
@@ -24,7 +26,8 @@ export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
   for (let row = from; row < to && !scope.cancelled(); row += CHUNK_ROWS) {
     const end = Math.min(row + CHUNK_ROWS, to);
     for (let r = row; r < end; r++) weights[r - row] = weightOf(r);
-    scope.kernels.addWeightedNorms(factors.pointer + row * size, size, weightsAt, end - row, sums);
+    const at = factors.pointer + row * size;
+    scope.kernels.addWeightedNorms(at, priorOf(row), size, weightsAt, end - row, sums);
   }
   const plain =
     plainWeights === undefined || offsets === undefined
@@ -44,28 +47,31 @@ export const weightedNorm: TaskHandler<'weighted-norm'> = (scope) => {
     values: {
       sum: sumsView[0],
       plain,
-      ...(bias && offsets && biasSums(bias, valuesOf(scope, 'totals'), offsets, from, to)),
+      ...(bias && offsets && biasSums(bias, biases, valuesOf(scope, 'totals'), offsets, from, to)),
     },
   };
 };
 
 function biasSums(
   bias: Float32Array,
+  priors: Float32Array | undefined,
   totals: Float32Array | undefined,
   offsets: Int32Array,
   from: number,
   to: number,
 ): BiasSums {
-  let [biasSum, biasPlain, biasAlong] = [0, 0, 0];
+  let [biasSum, biasPlain, biasAlong, biasSquares] = [0, 0, 0, 0];
   for (let row = from; row < to; row++) {
     const count = (offsets[row + 1] - offsets[row]) | 0;
     if (count === 0) continue;
-    const square = bias[row] * bias[row];
+    const apart = bias[row] - (priors?.[row] ?? 0);
+    const square = apart * apart;
     biasSum += count * square;
     biasPlain += square;
+    biasSquares += count * bias[row] * bias[row];
     if (totals !== undefined) biasAlong += totals[row] * bias[row];
   }
-  return { biasSum, biasPlain, biasAlong };
+  return { biasSum, biasPlain, biasAlong, ...(priors && { biasSquares }) };
 }
 
 function weightedFeatures(

@@ -74,6 +74,11 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    * pair, and λ n_u^ν. Default: not set.
    */
   readonly unobservedWeight?: number;
+  /**
+   * μ, for attributes of users or items: the ridge of the coefficients that predict factors from attributes.
+   * Rows are drawn to these predictions in place of zero: the loss has λ n^ν ‖x - A f‖² and μ ‖A‖². Default 0.5.
+   */
+  readonly attributeRegParam: number;
   /** Name of the GPU kernel that solves the rows. Default: the device chooses. */
   readonly kernel?: string;
   /**

@@ -1,5 +1,5 @@
 import type { JsonObject } from '../../engine/json.ts';
-import { dataSetName, type Partition, type PartitionRef } from '../../engine/partition.ts';
+import { dataSetName, type Partition, type PartitionRef, sharedArray } from '../../engine/partition.ts';
 import { type BoundPlan, dataSetOf, partRef } from '../../engine/plan/bound-plan.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { RowRange, Slice, TaskPlan } from '../../engine/plan/stages.ts';
@@ -29,6 +29,7 @@ import {
 import { measureStages } from '../training/loss.ts';
 import type { AlsData, AlsStart, BoundParams, FactorValues } from './factors.ts';
 import { gramSlices, implicitStages, rankSlices } from './implicit/stages.ts';
+import { attributeSlices, targetsOf } from './plan/attribute-stages.ts';
 import { type AlsDataSet, alsDataSets, type GivenRole } from './plan/data-sets.ts';
 import { placesOfFixedParts, equationVectorStages } from './plan/parted-side.ts';
 import {
@@ -101,11 +102,12 @@ export function bindAls(
     ratings: { users: ratings.users.blocks, items: ratings.items.blocks },
     tests,
   });
+  const attributes = sides.map((side) => attributeSlices(problem, side, data.attributes?.[side]));
   const bound = bindPlan(planned, {
     name,
     datasets,
     partsOf: givenParts({ data, start }, name, cuts, { ratings, tests }),
-    slices: alsSlices(problem, ratings, tests ?? []),
+    slices: Object.assign(alsSlices(problem, ratings, tests ?? []), ...attributes) as BoundPlan['slices'],
     taskOf: (task) => ({ ...task, params: { ...task.params, ...ratingParams(task, params) } }),
     startOf:
       start &&
@@ -115,7 +117,7 @@ export function bindAls(
           plan.datasets.filter(({ given, derived }) => !given && !derived).map((set) => set.name),
         )),
   });
-  const factors = start === undefined ? [] : givenFactors(bound.bound, start, cuts);
+  const factors = start === undefined ? [] : givenFactors(problem, bound.bound, start, cuts);
   return { ...bound, given: [...bound.given, ...factors], columnCuts };
 }
 
@@ -179,6 +181,7 @@ function givenParts(
       held(ratings[side].parts.map((part, partition) => lengthsOfBlock(part, ref(set, partition)))),
     totals: (set) => cut(set, data.totals),
     shifts: (set) => cut(set, data.shifts?.[set.side]),
+    attributes: ({ side }) => held(data.attributes?.[side] ? [data.attributes[side]] : []),
     keys: ({ side }) => cutKeys(`${name}/keys`, cuts[side], start === undefined ? data.users : undefined),
   };
   return (set) => parts[set.role as GivenRole](set);
@@ -205,11 +208,18 @@ function cutOf(ratings: Ratings, grid: SideGrid): RowRange[] {
 
 /** Tasks that take the mean of the ratings, and tasks that take λ and the offset. */
 const OF_MEAN = ['update', 'normal-equations', 'add-residuals', 'squared-error'];
-const OF_PENALTY = ['update', 'solve-equations', 'begin-gradients', 'step-gradients', 'end-gradients'];
+const OF_PENALTY = [
+  'update',
+  'solve-equations',
+  'begin-gradients',
+  'step-gradients',
+  'end-gradients',
+  'fit-coefficients',
+];
 
 /** The parameters of a task that depend on the ratings. */
 function ratingParams(
-  { kernel, params: { lambda, nonnegative } = {} }: TaskPlan,
+  { kernel, uses, params: { lambda, nonnegative, ridge } = {} }: TaskPlan,
   { biases, mean, offset, unit }: BoundParams,
 ): JsonObject {
   if (kernel === 'initialize') return unit === 1 || nonnegative ? {} : { norm: startNorm(unit) };
@@ -218,11 +228,16 @@ function ratingParams(
     ...(OF_MEAN.includes(kernel) && biases ? { mean } : {}),
     ...(OF_PENALTY.includes(kernel) && offset !== 0 ? { offset } : {}),
     ...(isScaled ? { lambda: (lambda as number) / unit, ...(biases ? { biasLambda: lambda } : {}) } : {}),
+    // As λ, μ of factors is in the unit of the ratings, and μ of biases is not.
+    ...(isScaled && ridge !== undefined && uses.bias === undefined
+      ? { ridge: (ridge as number) / unit }
+      : {}),
   };
 }
 
-/** The partitions of given initial factors, in host memory or in files. */
+/** The partitions of given initial factors, in host memory or in files, and of their coefficients, or zeros. */
 function givenFactors(
+  problem: AlsProblem,
   bound: BoundPlan,
   start: AlsStart<FactorValues>,
   cuts: Readonly<Record<Side, readonly RowRange[]>>,
@@ -230,7 +245,7 @@ function givenFactors(
   return sides.flatMap((side) => {
     const { values, bias } = start[side];
     const f = dataSetOf(bound, side).columns ?? 1;
-    return cuts[side].flatMap(({ from, to }, partition) => {
+    const rows = cuts[side].flatMap(({ from, to }, partition) => {
       const part = (name: string, column: Pick<Partition, 'columns' | 'stored'>): Given => {
         const set = dataSetOf(bound, name);
         return [partRef(bound, set, partition, 0), { layout: set.layout, rows: to - from, ...column }];
@@ -244,6 +259,16 @@ function givenFactors(
         ...(bias ? [part(`${side}-bias`, { columns: { values: bias.slice(from, to) } })] : []),
       ];
     });
+    const { coefficients } = start[side];
+    const fitted = targetsOf(problem, side).map((target): Given => {
+      const set = dataSetOf(bound, target.coefficients);
+      const [{ rows: features }] = set.parts;
+      const given = target.layout === 'bias' ? coefficients?.bias : coefficients?.values;
+      const none = () => sharedArray(Float32Array, features * target.columns);
+      const own = { layout: set.layout, rows: features, columns: { values: given ?? none() } };
+      return [partRef(bound, set, 0, 0), own];
+    });
+    return [...rows, ...fitted];
   });
 }
 

@@ -8,6 +8,8 @@ import {
   withOwn,
   type StoredNumbers,
 } from '../../engine/row-parts.ts';
+import type { AttributeCoefficients } from '../attributes/attribute-matrix.ts';
+import type { RatingsProfile } from '../planner/sizes.ts';
 import type { RatingBlock, Ratings } from '../ratings/ratings.ts';
 import { rangesOfSize } from '../ratings/row-ranges.ts';
 import type { BlockInFile } from '../ratings/sorting/columns-of-block.ts';
@@ -28,6 +30,8 @@ export interface AlsData {
   readonly test?: RatingBlock;
   /** For implicit data: the number that is added to the diagonal of each row's equations, see rowShifts. */
   readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
+  /** The attributes of the rows of a side: see AttributeMatrix. */
+  readonly attributes?: Readonly<Partial<Record<'users' | 'items', RatingBlock>>> | undefined;
   /** With biases: see itemTotals. */
   readonly totals?: Float32Array;
   /** The blocks of ratings in files, for a plan that solves a side from vertical parts: see fileBlocks. */
@@ -45,6 +49,14 @@ export interface TrainedSide<Values = Float32Array> {
   /** rows x rank. */
   readonly values: Values;
   readonly bias?: Float32Array;
+  /** Of the rows' attributes: features x rank, and the coefficients of biases. */
+  readonly coefficients?: Coefficients | undefined;
+}
+
+/** Coefficients of attributes: features x rank, and with biases one of each feature. */
+export interface Coefficients {
+  readonly values: Float32Array;
+  readonly bias?: Float32Array | undefined;
 }
 
 /** Factors from which training starts. */
@@ -62,6 +74,7 @@ export interface AlsStart<Values = Float32Array> {
 export interface TrainedFactors {
   readonly users: readonly RowPart[];
   readonly items: readonly RowPart[];
+  readonly coefficients?: Readonly<Partial<Record<'users' | 'items', Coefficients>>>;
 }
 
 /** Parameters of tasks that are only known once the ratings are. */
@@ -122,7 +135,24 @@ export function toMatrices(factors: TrainedFactors, rank: number): Matrices {
     users: users.values,
     items: items.values,
     ...(users.bias && items.bias && { 'users-bias': users.bias, 'items-bias': items.bias }),
+    ...coefficientMatrices('users', users.coefficients),
+    ...coefficientMatrices('items', items.coefficients),
   };
+}
+
+function coefficientMatrices(side: 'users' | 'items', coefficients: Coefficients | undefined): Matrices {
+  if (coefficients === undefined) return {};
+  const { values, bias } = coefficients;
+  return { [`${side}-coefficients`]: values, ...(bias && { [`${side}-bias-coefficients`]: bias }) };
+}
+
+function coefficientsOf(side: 'users' | 'items', matrices: Matrices): TrainedFactors['coefficients'] {
+  const of = (name: string) => {
+    const matrix = matrices[name] as Matrices[string] | undefined;
+    return matrix && oneArray(partsOfMatrix(matrix));
+  };
+  const values = of(`${side}-coefficients`);
+  return values && { [side]: { values, bias: of(`${side}-bias-coefficients`) } };
 }
 
 /** `inFiles`: true to leave matrices that are in files there. */
@@ -139,11 +169,12 @@ export function fromMatrices(matrices: Matrices, rank: number, inFiles: boolean)
       own && ranges.map(({ from, to }) => own.subarray(from, to)),
     );
   };
-  return { users: side('users'), items: side('items') };
+  const coefficients = { ...coefficientsOf('users', matrices), ...coefficientsOf('items', matrices) };
+  return { users: side('users'), items: side('items'), coefficients };
 }
 
 /** Factors that stay as they are when a later round overwrites the memory of these. */
-export function keptFactors({ users, items }: TrainedFactors): TrainedFactors {
+export function keptFactors({ users, items, coefficients = {} }: TrainedFactors): TrainedFactors {
   const side = (parts: readonly RowPart[]): RowPart[] => {
     if (areStored({ parts }))
       return parts.map((part) => (part.own ? withOwn(part, Float32Array.from(part.own)) : part));
@@ -151,11 +182,22 @@ export function keptFactors({ users, items }: TrainedFactors): TrainedFactors {
     const values = oneArray(parts.map((part) => part.values));
     return [{ values, ...(bias && { own: bias }) }];
   };
-  return { users: side(users), items: side(items) };
+  const fitted = Object.entries(coefficients).map(([name, { values, bias }]) => [
+    name,
+    { values: Float32Array.from(values), bias: bias && Float32Array.from(bias) },
+  ]);
+  return {
+    users: side(users),
+    items: side(items),
+    coefficients: Object.fromEntries(fitted) as typeof coefficients,
+  };
 }
 
 /** One matrix of each side. */
-export function startOf({ users, items }: TrainedFactors, rank: number): AlsStart<FactorValues> {
+export function startOf(
+  { users, items, coefficients }: TrainedFactors,
+  rank: number,
+): AlsStart<FactorValues> {
   const side = (parts: readonly RowPart[]): TrainedSide<FactorValues> => {
     const bias = biasOf(parts);
     const values = areStored({ parts })
@@ -163,7 +205,11 @@ export function startOf({ users, items }: TrainedFactors, rank: number): AlsStar
       : oneArray(parts.map((part) => part.values));
     return { values, ...(bias && { bias }) };
   };
-  return { users: side(users), items: side(items) };
+  const { users: ofUsers, items: ofItems } = coefficients ?? {};
+  return {
+    users: { ...side(users), ...(ofUsers && { coefficients: ofUsers }) },
+    items: { ...side(items), ...(ofItems && { coefficients: ofItems }) },
+  };
 }
 
 /** One matrix of each side, in memory. */
@@ -184,13 +230,45 @@ function biasOf(parts: readonly RowPart[]): Float32Array | undefined {
 
 /** Length of each matrix of a checkpoint. */
 export function alsMatrices(
-  users: number,
-  items: number,
+  { users, items, attributes = {} }: RatingsProfile,
   { rank, biases }: SizedAlsParams,
 ): Readonly<Record<string, number>> {
-  return {
-    users: users * rank,
-    items: items * rank,
-    ...(biases ? { 'users-bias': users, 'items-bias': items } : {}),
+  const fitted = Object.entries(attributes).map(([side, sizes]) => ({
+    [`${side}-coefficients`]: sizes.features * rank,
+    ...(biases && { [`${side}-bias-coefficients`]: sizes.features }),
+  }));
+  return Object.assign(
+    { users: users * rank, items: items * rank },
+    biases ? { 'users-bias': users, 'items-bias': items } : {},
+    ...fitted,
+  ) as Record<string, number>;
+}
+
+/**
+ * The coefficients in the form of the model's rows (see modelRows), so that Σ f_j values_j is the row of a user
+ * or item with the features f: what is added to each row is added to the constant feature's.
+ */
+export function modelCoefficients(
+  { coefficients = {} }: TrainedFactors,
+  rank: number,
+  mean: number | undefined,
+  unit: number,
+): Readonly<Partial<Record<'users' | 'items', AttributeCoefficients>>> {
+  const side = (name: 'users' | 'items', { values, bias }: Coefficients): AttributeCoefficients => {
+    const features = values.length / rank;
+    const columns = rank + (mean === undefined ? 0 : 2);
+    const [own, one] = name === 'users' ? [rank, rank + 1] : [rank + 1, rank];
+    const rows = new Float32Array(features * columns);
+    for (let feature = 0; feature < features; feature++) {
+      const at = feature * columns;
+      for (let k = 0; k < rank; k++) rows[at + k] = Math.sqrt(unit) * values[feature * rank + k];
+      if (mean !== undefined) rows[at + own] = unit * (bias?.[feature] ?? 0);
+    }
+    if (mean !== undefined) rows[one] = 1;
+    if (mean !== undefined && name === 'users') rows[own] += mean;
+    return { features, columns, values: rows };
   };
+  return Object.fromEntries(
+    Object.entries(coefficients).map(([name, one]) => [name, side(name as 'users' | 'items', one)]),
+  );
 }

@@ -2,14 +2,16 @@ import { type KeyColumn, keyCount, keyText } from '../../engine/keys/key-column.
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computingOf } from '../../engine/run/devices.ts';
+import { dataSetName } from '../../engine/partition.ts';
 import { constant } from '../../engine/run/scope.ts';
+import { requireAttributes, type SideAttributes } from '../attributes/attribute-matrix.ts';
 import { heldOutPairs } from '../evaluation/ranking/held-out-ranking.ts';
 import { baselinesOf, type SortedFacts, sortedMeans, sortedRatingFacts } from '../evaluation/rating-facts.ts';
 import { spareBytes } from '../planner/memory-budget.ts';
-import type { RatingsProfile } from '../planner/sizes.ts';
+import type { AttributeSizes, RatingsProfile } from '../planner/sizes.ts';
 import type { IndexedRatings } from '../ratings/ids/number-ids.ts';
 import { loadedOnce, ownBlock, ownRatings } from '../ratings/kept-forms.ts';
-import { type Ratings, type RatingSides, soleBlock } from '../ratings/ratings.ts';
+import { type RatingBlock, type Ratings, type RatingSides, soleBlock } from '../ratings/ratings.ts';
 import { sortByUser } from '../ratings/sort-ratings.ts';
 import { type EndedTraining, type ValidationPairs, meansFit } from '../training/ended-training.ts';
 import {
@@ -29,7 +31,7 @@ import {
   warningsStage,
 } from '../training/fit.ts';
 import { type AlsParams, knownForm, sizedParams } from './als-params.ts';
-import { alsMatrices } from './factors.ts';
+import { type AlsData, alsMatrices } from './factors.ts';
 import { learnWeight, weightedRatings } from './implicit/rating-weight.ts';
 import {
   type AlsChoices,
@@ -40,15 +42,21 @@ import {
   tuneKernels,
 } from './kernel-choices.ts';
 import { blockRefs, freePlaced, staysAt } from './place-ratings.ts';
+import { type Side, sides } from './plan/problem.ts';
 import { type CountedRow, planFit, requireRowFits } from './plan/ratings-home.ts';
 import { inUnit, levelInUnit, ratingsInUnit, ratingUnit } from './rating-unit.ts';
 import { type AlsStorage, type AlsSorted, type ContinuedAls, placesBlocks, sortStages } from './sort.ts';
 import { startOfSpark } from './start.ts';
 import { trainAls } from './train.ts';
 
+/** Ratings that have been read, and the attributes of their users and items. */
+interface AlsRead extends ReadRatings {
+  readonly attributes?: AlsData['attributes'];
+}
+
 /** Sorted ratings with their counts and checks. */
 interface AlsInspected {
-  readonly read: ReadRatings;
+  readonly read: AlsRead;
   readonly home: AlsStorage;
   readonly sorted: AlsSorted;
   readonly facts: SortedFacts;
@@ -69,7 +77,15 @@ export function fitAls<Model>(
   const asked = given ? asPlanned(params, given) : params;
   const fit = { algorithm: 'als', form, params: asked, updates: false } as const;
 
-  const { begun, opened, read } = readStages(run, fit, (ctx) => readRatings(run, ctx));
+  const { begun, opened, ...stages } = readStages(run, fit, (ctx) =>
+    readRatings(run, continued.attributes === undefined, ctx),
+  );
+  const read = scope.stage(
+    'attributes',
+    { read: stages.read },
+    (found, ctx) => withAttributes(found.read, continued.attributes, ctx),
+    { need: 'none' },
+  );
   const home = scope.stage('plan sizes', { opened, read }, (found, ctx) => {
     const expected = expectedPlan(params, run, found.read, ctx);
     ratings.kept?.noteBytes(form, expected.plan);
@@ -97,8 +113,8 @@ export function fitAls<Model>(
     lookAtRatings(ctx, () => ratingMeans(params, form, run, found.data, ctx)),
   );
 
-  const resumed = resumeStage(run, data, ({ read: { indexed }, home: { params: sized } }) =>
-    alsMatrices(keyCount(indexed.users), keyCount(indexed.items), sized),
+  const resumed = resumeStage(run, data, ({ read: { profile }, home: { params: sized } }) =>
+    alsMatrices(profile, sized),
   );
   // The training may overwrite the ratings. So their means are computed before it, unless a GPU trains on
   // ratings in its own memory: then the CPU's threads have time for the means.
@@ -129,10 +145,37 @@ export function fitAls<Model>(
   }));
 }
 
-async function readRatings({ ratings }: FitRun<unknown>, ctx: ExecutionContext): Promise<ReadRatings> {
-  const indexed = await ratings.index(ctx, { inParts: ratings.kept === undefined });
+/** `inParts`: true if the ratings may exceed one block in memory. */
+async function readRatings(
+  { ratings }: FitRun<unknown>,
+  inParts: boolean,
+  ctx: ExecutionContext,
+): Promise<ReadRatings> {
+  const indexed = await ratings.index(ctx, { inParts: inParts && ratings.kept === undefined });
   const [users, items] = [keyCount(indexed.users), keyCount(indexed.items)];
   return { indexed, profile: { users, items, ratings: indexed.rows, input: ratings.input } };
+}
+
+/** Adds the attributes of the numbered users and items. */
+async function withAttributes(
+  read: ReadRatings,
+  of: SideAttributes | undefined,
+  ctx: ExecutionContext,
+): Promise<AlsRead> {
+  if (of === undefined) return read;
+  const blocks: Partial<Record<Side, RatingBlock>> = {};
+  const sizes: Partial<Record<Side, AttributeSizes>> = {};
+  for (const side of sides) {
+    const ids = read.indexed[side];
+    const matrix = await of[side]?.(ids, ctx);
+    if (matrix === undefined) continue;
+    requireAttributes(side, matrix, keyCount(ids));
+    const { rows, features, offsets, indices, values } = matrix;
+    const ref = { name: dataSetName('attributes'), partition: 0, version: 0 };
+    blocks[side] = { ref, rows, ratings: indices.length, offsets, indices, values };
+    sizes[side] = { features, entries: indices.length };
+  }
+  return { ...read, profile: { ...read.profile, attributes: sizes }, attributes: blocks };
 }
 
 /**
@@ -142,13 +185,13 @@ async function readRatings({ ratings }: FitRun<unknown>, ctx: ExecutionContext):
 function expectedPlan(
   given: AlsParams,
   run: FitRun<unknown>,
-  { indexed, profile }: ReadRatings,
+  { indexed, profile, attributes }: AlsRead,
   ctx: ExecutionContext,
 ): AlsStorage {
   const { ratings, budget, checkpoints } = run;
   const devices = devicesOf(run.given, ctx);
   const params = sizedParams(given, profile);
-  const mayBeInParts = ratings.kept === undefined;
+  const mayBeInParts = ratings.kept === undefined && attributes === undefined;
   const setting = { params, devices, budget, mayBeInParts, interval: checkpoints?.interval };
   const home = planFit(setting, profile);
   requireRowFits(home, indexed.rows, fullestRow(indexed), budget);
@@ -295,6 +338,7 @@ async function train(
       ...sides,
       users,
       items,
+      attributes: read.attributes,
       test: test && inUnit(await ownBlock(run.validation?.kept, test.block, ctx), unit),
     },
     home.params,

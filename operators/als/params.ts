@@ -237,6 +237,13 @@ export const alsTable: ParamTable<AlsParams> = {
       help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; default: none, as in Spark's form",
       above: 0,
     },
+    attributeRegParam: {
+      kind: 'number',
+      help: 'μ of attributes of users or items: the ridge of the coefficients that predict factors from them',
+      called: 'attributeRegParam (μ)',
+      least: 0,
+      fallback: 0.5,
+    },
     kernel: {
       kind: 'text',
       help: "GPU kernel that solves the rows; default: the device's choice",

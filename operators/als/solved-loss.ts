@@ -68,10 +68,12 @@ export function itemTotals(byItem: Ratings, { columns }: Pick<RatingLevel, 'colu
 export function squaresForObjective(
   ratings: number,
   { mean, deviation }: Pick<RatingLevel, 'mean' | 'deviation'>,
-  items: Pick<SideNorms, 'biasSum' | 'biasAlong'> | undefined,
+  items: Pick<SideNorms, 'biasSum' | 'biasAlong' | 'biasSquares'> | undefined,
 ): number {
   const apart = ratings * deviation ** 2;
-  return items === undefined ? apart + ratings * mean ** 2 : apart + items.biasSum - 2 * items.biasAlong;
+  if (items === undefined) return apart + ratings * mean ** 2;
+  const { biasSquares = items.biasSum, biasAlong } = items;
+  return apart + biasSquares - 2 * biasAlong;
 }
 
 /**

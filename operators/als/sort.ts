@@ -5,6 +5,7 @@ import type { PlanDevices } from '../../engine/run/devices.ts';
 import { constant, type ScopeStage } from '../../engine/run/scope.ts';
 import { loadingStages } from '../planner/load-stages.ts';
 import { type RatingsProfile, loadingBytes, spilledLoadingBytes } from '../planner/sizes.ts';
+import type { SideAttributes } from '../attributes/attribute-matrix.ts';
 import { loadedOnce } from '../ratings/kept-forms.ts';
 import type { RatingSides } from '../ratings/ratings.ts';
 import { evenRanges } from '../ratings/row-ranges.ts';
@@ -23,6 +24,8 @@ import { drawRows, type SparkStart, startOfUsers } from './start.ts';
 export interface ContinuedAls {
   /** Initial factors, from a fit with the same rank and biases on the same ratings. */
   readonly start?: AlsStart | undefined;
+  /** Attributes of users or items, which draw their factors to what these predict. */
+  readonly attributes?: SideAttributes | undefined;
   /** Draws the initial factors of Spark's ALS, see sparkRows. */
   readonly sparkStart?: SparkStart | undefined;
   /** Receives the final factors. */

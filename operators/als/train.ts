@@ -8,6 +8,7 @@ import { SPILL } from '../../engine/plan/place.ts';
 import type { RowPart } from '../../engine/row-parts.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { StepResults } from '../../engine/run/run-steps.ts';
+import type { AttributeCoefficients } from '../attributes/attribute-matrix.ts';
 import { RANKED_USERS } from '../evaluation/ranking/ranked-pairs.ts';
 import {
   validationMetric,
@@ -50,6 +51,7 @@ import {
   type FileBlocks,
   fromMatrices,
   keptFactors,
+  modelCoefficients,
   modelRows,
   startInMemory,
   startOf,
@@ -77,6 +79,8 @@ import { isExact, stepsOf } from './solver-choice.ts';
 export interface AlsResult extends Omit<LoopResult<unknown>, 'factors'> {
   /** X (m x f) and Θ (n x f); with biases both have two more features, see modelRows. */
   readonly sides: ModelRows;
+  /** Coefficients of the attributes, of the sides that have them. */
+  readonly coefficients: Readonly<Partial<Record<Side, AttributeCoefficients>>>;
   /** The plan that was run. */
   readonly plan: PhysicalPlan;
   /** Standard deviation of the ratings, present if `regOffset` is used, which is measured in it. */
@@ -173,6 +177,7 @@ export async function trainAls(
   return {
     ...result,
     sides: sidesOf(factors),
+    coefficients: modelCoefficients(factors, rank, biases ? mean * unit : undefined, unit),
     raw: () => startInMemory(factors, rank),
     plan: bound ? planAfterRun(planned, bound, result) : planned,
     ...(regOffset === 0 ? {} : { ratingDeviation: (unit * offset) / regOffset }),
@@ -314,7 +319,7 @@ export function alsTraining(
   const { name } = bound;
   const { byUser, byItem } = data;
   const { unit, level, offset, targets } = facts;
-  const { implicitPrefs, biases, regParam, solver, biasDamping } = params;
+  const { implicitPrefs, biases, regParam, solver, biasDamping, attributeRegParam } = params;
   const sizes = { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings };
   const penalties = (norms: Norms) => {
     const of = (side: Side) =>
@@ -329,15 +334,17 @@ export function alsTraining(
     const objective = solvedObjective(round);
     if (implicitPrefs) {
       // The objective covers all pairs, with or without a rating, and the users' penalty.
-      const loss = targets + objective + sumOf(measured, implicitStages.items, 'weighted-norm');
+      const items = sumOf(measured, implicitStages.items, 'weighted-norm');
+      const loss = targets + objective + items + ridges(measured);
       return loss * MOST_CANCELLED > targets ? { loss, fromSolve: true, ...ranked(measured) } : undefined;
     }
     const norms = normsOfSides(measured);
     const squares = squaresForObjective(byItem.ratings, level, biases ? norms.items : undefined);
+    const { users, items } = penalties(norms);
     return solvedErrors(
       objective,
       squares,
-      penalties(norms),
+      { users, items: items + ridges(measured) },
       byUser.ratings,
       unit,
       testErrors(measured, unit),
@@ -349,6 +356,26 @@ export function alsTraining(
     : byUser.ratings * unit ** 2 * (level.mean ** 2 + level.deviation ** 2);
   const factorsOf = (results: StepResults, side: Side): RowPart[] =>
     rowPartsOf(results, `${name}/${side}`, biases ? partsOf(results, `${name}/${side}-bias`) : undefined);
+  const coefficientsOf = (results: StepResults): TrainedFactors['coefficients'] =>
+    Object.fromEntries(
+      sides
+        .filter((side) => data.attributes?.[side])
+        .map((side) => {
+          const [values] = partsOf(results, `${name}/${side}-coefficients`);
+          return [
+            side,
+            { values, ...(biases && { bias: partsOf(results, `${name}/${side}-bias-coefficients`)[0] }) },
+          ];
+        }),
+    );
+  /** μ‖A‖² of both sides, in the unit of the training. */
+  const ridges = (measured: StepResults): number =>
+    sides.reduce((sum, side) => {
+      const of = (stage: string) =>
+        valuesOfStage(measured, stage, 'weighted-norm').reduce((all, { plain }) => all + plain, 0);
+      const [factors, biased] = [side, `${side}-bias`].map((target) => of(`penalty-coefficients-${target}`));
+      return sum + attributeRegParam * (factors / unit + biased);
+    }, 0);
   return {
     bound,
     keep: plan.keep,
@@ -357,10 +384,13 @@ export function alsTraining(
     round: (number) => ({ cgSteps: stepsOf(params, sizes, number) }),
     check: (number, results) => requireSolved(number, results, bound, data, params, unit),
     errors: (measured) => {
-      if (implicitPrefs) return { ...implicitErrors(measured, name, params), ...ranked(measured) };
+      if (implicitPrefs) {
+        const { loss } = implicitErrors(measured, name, params);
+        return { loss: loss + ridges(measured), ...ranked(measured) };
+      }
       const penalty = (norms: Norms) => {
         const { users, items } = penalties(norms);
-        return users + items;
+        return users + items + ridges(measured);
       };
       return trainingErrors(measured, penalty, unit);
     },
@@ -382,7 +412,11 @@ export function alsTraining(
         },
       ),
     factors: (results, last) => {
-      const factors = { users: factorsOf(results, 'users'), items: factorsOf(results, 'items') };
+      const factors = {
+        users: factorsOf(results, 'users'),
+        items: factorsOf(results, 'items'),
+        coefficients: coefficientsOf(results),
+      };
       return last ? factors : keptFactors(factors);
     },
   };

@@ -3,7 +3,7 @@ import { withoutControls } from '../../engine/format.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
 import { PLAN_VERSION, type PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { PlanDevices } from '../../engine/run/devices.ts';
-import type { RatingsProfile } from './sizes.ts';
+import { planSizes, type RatingsProfile } from './sizes.ts';
 
 /** The parts of a plan that determine a run, without measurements. */
 export type GivenPlan = Pick<
@@ -143,11 +143,7 @@ export function plannedAutos(
  * of the ratings as read, which include repeated pairs and pairs of unknown users and items.
  */
 export function requireSizes({ sizes }: GivenPlan, actual: readonly RatingsProfile[]): void {
-  requireNone(
-    actual.map(({ users, items, ratings, testRatings }) =>
-      differencesOf('sizes', sizes, { users, items, ratings, testRatings }),
-    ),
-  );
+  requireNone(actual.map((profile) => differencesOf('sizes', sizes, planSizes(profile))));
 }
 
 /**

@@ -20,11 +20,49 @@ export interface RatingsProfile {
   readonly largestRating?: number;
   /** Number of pairs in the validation set, if there is one. */
   readonly testRatings?: number;
+  /** The sides whose rows have attributes. */
+  readonly attributes?: Readonly<Partial<Record<'users' | 'items', AttributeSizes>>> | undefined;
   /**
    * The source and the operators from which ratings are read, printed as the plan's first stage:
    * "parquet(ratings/) -> select-ratings".
    */
   readonly input?: string;
+}
+
+/** Sizes of the attributes of a side: see AttributeMatrix. `entries`: the features of all rows that are not 0. */
+export interface AttributeSizes {
+  readonly features: number;
+  readonly entries: number;
+}
+
+/** The sizes of a plan: see PhysicalPlan. Absent sizes are left out. */
+export function planSizes({ users, items, ratings, testRatings, attributes = {} }: RatingsProfile) {
+  const { users: ofUsers, items: ofItems } = attributes;
+  return {
+    users,
+    items,
+    ratings,
+    ...(testRatings === undefined ? {} : { testRatings }),
+    ...(ofUsers && { userFeatures: ofUsers.features, userEntries: ofUsers.entries }),
+    ...(ofItems && { itemFeatures: ofItems.features, itemEntries: ofItems.entries }),
+  };
+}
+
+/** The profile that a plan's sizes describe. */
+export function profileOfSizes(sizes: Readonly<Record<string, number>>): RatingsProfile {
+  const { users, items, ratings, testRatings } = sizes;
+  const of = (side: string): AttributeSizes | undefined =>
+    sizes[`${side}Features`] === undefined
+      ? undefined
+      : { features: sizes[`${side}Features`], entries: sizes[`${side}Entries`] };
+  const attributes = { users: of('user'), items: of('item') };
+  return {
+    users,
+    items,
+    ratings,
+    ...(testRatings === undefined ? {} : { testRatings }),
+    ...((attributes.users ?? attributes.items) && { attributes }),
+  };
 }
 
 /**

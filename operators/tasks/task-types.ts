@@ -89,7 +89,13 @@ export function contractsOf(table: TaskTable): TaskContracts {
 export type Rows = { readonly from: number; readonly to: number };
 
 /** Sums over the biases of rows: see `weighted-norm`. */
-export type BiasSums = { readonly biasSum: number; readonly biasPlain: number; readonly biasAlong: number };
+export type BiasSums = {
+  readonly biasSum: number;
+  readonly biasPlain: number;
+  readonly biasAlong: number;
+  /** Σ n_u β_u² where `biasSum` counts β_u - β₀: with `priorBias`. */
+  readonly biasSquares?: number;
+};
 
 /** Regularization of a side's rows; n: number of a row's ratings. */
 export type RowRegularization = {

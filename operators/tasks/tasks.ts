@@ -22,6 +22,7 @@
  */
 import type { Partition } from '../../engine/partition.ts';
 import type { TaskOutcome } from '../../engine/task.ts';
+import { attributeTasks } from './attribute-tasks.ts';
 import { baselineTasks } from './baseline-tasks.ts';
 import { choosingTasks } from './choosing-tasks.ts';
 import { dataTasks } from './data-tasks.ts';
@@ -115,13 +116,16 @@ const tasks = {
    * Squared norms of the rows [from, to) that have ratings, for the penalty of the loss. In float64:
    * - `sum` = Σ n_u^ν ‖x_u‖², with n_u from `block` and ν = `exponent` (default 1); or with the input
    *   `shifts` (row-shifts) in place of `block`, Σ shift_u ‖x_u‖² over the rows whose shift is not 0
+   *   Without both every row weighs 1
    * - `plain` = Σ ‖x_u‖² of the same rows; with `plainWeights` Σ w_k x_uk², where the three numbers are w of
    *   the first feature, of the second, and of all others
    * - with `bias` (β): `biasSum` = Σ n_u β_u², `biasPlain` = Σ β_u²; with `totals` (T): `biasAlong` = Σ T_u
    *   β_u
+   * - with `prior` and `priorBias` x_u - a_u and β_u - β₀ in place of x_u and β_u, except in `biasAlong`, and not
+   *   with `plainWeights`; a GPU does not support them
    */
   'weighted-norm': {
-    reads: ['block?', 'shifts?', 'factors', 'bias?', 'totals?'],
+    reads: ['block?', 'shifts?', 'factors', 'bias?', 'totals?', 'prior?', 'priorBias?'],
     params: type<
       Rows & {
         readonly rank: number;
@@ -200,6 +204,7 @@ const tasks = {
     >(),
   },
 
+  ...attributeTasks,
   ...baselineTasks,
   ...choosingTasks,
   ...dataTasks,

@@ -5,6 +5,7 @@ import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { SizedAlsParams } from '../als/als-params.ts';
 import type { EffectiveRatings } from '../als/implicit/effective-ratings.ts';
+import type { AttributeCoefficients } from '../attributes/attribute-matrix.ts';
 import {
   coldWarnings,
   compareToMeans,
@@ -61,6 +62,8 @@ export interface EndedTraining {
     readonly sides: ModelRows;
     readonly plan: PhysicalPlan;
     readonly ratingDeviation?: number;
+    /** Coefficients of the attributes of users and items, if a training had them. */
+    readonly coefficients?: Readonly<Partial<Record<'users' | 'items', AttributeCoefficients>>>;
   };
   readonly planned: PhysicalPlan;
   /** For implicit data. */

@@ -109,5 +109,6 @@ function normsOf(measured: StepResults, stage: string): SideNorms {
     biasSum: sumOf('biasSum'),
     biasPlain: sumOf('biasPlain'),
     biasAlong: sumOf('biasAlong'),
+    biasSquares: values.reduce((sum, { biasSum = 0, biasSquares = biasSum }) => sum + biasSquares, 0),
   };
 }

@@ -6,6 +6,7 @@ import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import { implicitNames, TEST_PLACES } from '../implicit/stages.ts';
+import { attributeSets } from './attribute-stages.ts';
 import { placesOfFixedParts } from './parted-side.ts';
 import {
   type AlsGrid,
@@ -28,7 +29,7 @@ import {
 import { hasTotals } from './stages.ts';
 
 /** Roles of data sets that exist before the first step of a run and never change. */
-export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts';
+export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts' | 'attributes';
 
 export interface AlsDataSet extends DataSet {
   readonly role:
@@ -42,7 +43,10 @@ export interface AlsDataSet extends DataSet {
     | 'products'
     | 'solution'
     | 'gram'
-    | 'places';
+    | 'places'
+    | 'coefficients'
+    | 'prior'
+    | 'work';
   readonly side: Side;
 }
 
@@ -112,6 +116,7 @@ export function alsDataSets(problem: AlsProblem, { rows, ratings, tests }: AlsSi
       ...sideSets(problem, side, rows[side]),
       ...(isInBlocks(problem.grid, side) ? sumSets(problem, side, rows[side]) : []),
       ...(params.implicitPrefs ? implicitSets(problem, side, rows[side]) : []),
+      ...attributeSets(problem, side, rows[side]),
     ]),
     ...(params.implicitPrefs && tests
       ? [

@@ -19,12 +19,13 @@ import {
   blockPlaces,
   overRatings,
   partPlaces,
+  regularizationOf,
   sideNames,
   tasksOfPart,
   sumsOf,
   stepsTogether,
 } from './problem.ts';
-import { pipelineName, regularizationOf, kernelMemory, kernelOf, measuredOf, stepsTaken } from './stages.ts';
+import { pipelineName, kernelMemory, kernelOf, measuredOf, stepsTaken } from './stages.ts';
 
 /** Devices that hold parts of the other factor matrix, which is fixed while `side` is solved. */
 export function placesOfFixedParts(problem: AlsProblem, side: Side): Place[] {

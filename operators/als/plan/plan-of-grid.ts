@@ -14,6 +14,7 @@ import {
   type RatingsProfile,
   blockBytes,
   factorBytes,
+  planSizes,
   requireBindings,
   requireDeviceFit,
   factorStride,
@@ -28,6 +29,13 @@ import {
 import type { SizedAlsParams } from '../als-params.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import { ALL_ROWS } from '../solver-choice.ts';
+import {
+  attributesName,
+  attributesText,
+  coefficientStages,
+  priorStages,
+  targetsOf,
+} from './attribute-stages.ts';
 import { alsDataSets, estimatedSizes, ratingBytes } from './data-sets.ts';
 import { hostMemory, keptFileBytes } from './memory.ts';
 import { equationStages, vectorStages } from './parted-side.ts';
@@ -79,14 +87,15 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
   const { compute, host, device, rows, testRatings, params, places, grid } = problem;
   const factors = sides.flatMap((side) => {
     const { factors: own, bias } = sideNames(side, problem);
-    return bias ? [own, bias] : [own];
+    const fitted = targetsOf(problem, side).map(({ coefficients }) => coefficients);
+    return [own, ...(bias ? [bias] : []), ...fitted];
   });
   const { ratings } = problem.profile;
   return {
     planVersion: PLAN_VERSION,
     algorithm: 'als',
     problem: describeProblem(problem),
-    sizes: { ...rows, ratings, ...(testRatings === undefined ? {} : { testRatings }) },
+    sizes: planSizes({ ...problem.profile, testRatings }),
     params: { ...params },
     choices,
     devices: compute.includes(host) ? compute : [...compute, host],
@@ -105,6 +114,7 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
         : sumsOf(grid, side) === 'equations'
           ? equationStages(problem, side)
           : vectorStages(problem, side)),
+      ...coefficientStages(problem, side),
       ...fixStages(problem, side),
     ]),
     measure: measureStagesOf(problem),
@@ -178,8 +188,13 @@ function startStages(problem: AlsProblem): Stage[] {
     ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : []),
     ...lengths,
     ...totals,
+    ...sides.flatMap((side) => (profile.attributes?.[side] ? [attributesName(side)] : [])),
   ];
-  const zeros = [items.factors, ...(users.bias && items.bias ? [users.bias, items.bias] : [])];
+  const zeros = [
+    items.factors,
+    ...(users.bias && items.bias ? [users.bias, items.bias] : []),
+    ...sides.flatMap((side) => targetsOf(problem, side).map(({ coefficients }) => coefficients)),
+  ];
   return [
     {
       name: 'place-ratings',
@@ -204,20 +219,23 @@ function startStages(problem: AlsProblem): Stage[] {
       },
     ),
     { name: 'allocate', at: places, work: { kind: 'allocate', data: zeros } },
+    ...sides.flatMap((side) => priorStages(problem, side)),
     ...fixStages(problem, 'users'),
   ];
 }
 
 /** Facts about data and parameters, for the head of a printed plan. */
-function describeProblem({
-  profile: { users, items, ratings, testRatings },
-  params,
-}: AlsProblem): JsonObject {
+function describeProblem(problem: AlsProblem): JsonObject {
+  const {
+    profile: { users, items, ratings, testRatings },
+    params,
+  } = problem;
   return {
     'users m': users,
     'items n': items,
     'ratings Nz': ratings,
     ...(testRatings === undefined ? {} : { 'test pairs': testRatings }),
+    ...attributesText(problem),
     'rank f': params.biases ? `${params.rank} and biases` : params.rank,
     λ: params.implicitPrefs ? params.regParam : regularizationText(params),
     ...(params.implicitPrefs

@@ -4,9 +4,11 @@ import type { Place } from '../../../engine/plan/place.ts';
 import type { DataUse, TaskPlan, Work } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
-import type { RatingsProfile } from '../../planner/sizes.ts';
+import { forSides } from '../../params/param.ts';
+import { profileOfSizes, type RatingsProfile } from '../../planner/sizes.ts';
 import { taskCount } from '../../ratings/row-ranges.ts';
 import { equationColumns } from '../../tasks/equation-tasks.ts';
+import type { RowRegularization } from '../../tasks/task-types.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import type { SizedAlsParams, RequestedGrids, SumsOfParts } from '../als-params.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
@@ -281,10 +283,9 @@ export function alsProblem(
 /** Reconstructs from a finished plan the problem for which it was made. */
 export function problemOf(plan: PhysicalPlan): AlsProblem {
   const { sizes, devices, choices, params } = plan;
-  const { users, items, ratings, testRatings } = sizes;
   const places = stageNamed(plan, 'place-ratings').at;
   return alsProblem(
-    { users, items, ratings, ...(testRatings === undefined ? {} : { testRatings }) },
+    profileOfSizes(sizes),
     params as unknown as SizedAlsParams,
     { compute: devices.filter(({ place }) => places.includes(place)), host: devices[devices.length - 1] },
     choices.users === undefined ? undefined : (choices as unknown as AlsChoices),
@@ -443,5 +444,18 @@ export function sideNames(
     allGradients: `${side}-gradients-of-parts`,
     allDirections: `${side}-directions`,
     allProducts: `${side}-products-of-parts`,
+  };
+}
+
+/** The regularization of a side as parameters of the tasks that solve its rows. */
+export function regularizationOf(
+  { regParam, regExponent, biases, biasDamping }: SizedAlsParams,
+  side: Side,
+): RowRegularization {
+  const damping = forSides(biasDamping)[side];
+  return {
+    lambda: regParam,
+    ...(regExponent === 1 ? {} : { exponent: regExponent }),
+    ...(biases && damping > 0 ? { damping } : {}),
   };
 }

@@ -3,13 +3,11 @@ import type { JsonObject } from '../../../engine/json.ts';
 import type { DataUses, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import { depthOf, parseMetric } from '../../evaluation/ranking/ranking-metrics.ts';
 import { MAXIMUM_FORMED_RANK, rankingMetricOf } from '../../params/common.ts';
-import { forSides } from '../../params/param.ts';
 import { taskStage } from '../../planner/load-stages.ts';
 import { blockBytes, factorBytes, factorStride } from '../../planner/sizes.ts';
-import type { RowRegularization, VariantChoice } from '../../tasks/task-types.ts';
+import type { VariantChoice } from '../../tasks/task-types.ts';
 import type { KernelChoice } from '../../tasks/tasks.ts';
 import { measureStages } from '../../training/loss.ts';
-import type { SizedAlsParams } from '../als-params.ts';
 import {
   gramSlices,
   implicitNames,
@@ -21,6 +19,7 @@ import {
 import { implicitWeights, unobservedWeightOf } from '../implicit/weights.ts';
 import { solverParams, takesFewer } from '../solver-choice.ts';
 import { tiledReason, tilingOf } from '../tiles.ts';
+import { coefficientNorms, priorUses } from './attribute-stages.ts';
 import {
   hasGramOfParts,
   isPipelined,
@@ -39,6 +38,7 @@ import {
   fixedUse,
   overRatings,
   ratingPlaces,
+  regularizationOf,
   sides,
 } from './problem.ts';
 
@@ -66,7 +66,7 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     previous: { set: solved.factors, version: 'old' },
     factors: solved.factors,
     ...(params.implicitPrefs ? implicitUses(side, otherSide[side]) : {}),
-    ...(anchored ? { prior: { set: solved.factors, version: 'old' } } : {}),
+    ...(anchored ? { prior: { set: solved.factors, version: 'old' } } : priorUses(problem, side)),
     ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, bias: solved.bias } : {}),
   };
   const task = params.implicitPrefs ? 'update-implicit' : 'update';
@@ -125,11 +125,13 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
 /**
  * True if solving the users also computes the loss of their rows. A pass over the ratings for the training
  * error is then only needed after the last iteration. CPUs and some GPU kernels do this, except with
- * `anchored` or if the users' vectors are exchanged.
+ * `anchored`, if the users' vectors are exchanged, or if users have attributes: the penalty counts what these
+ * predict after the solve.
  */
-function solveComputesLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
+function solveComputesLoss({ device, choices, anchored, grid, profile }: AlsProblem): boolean {
   return (
     !anchored &&
+    profile.attributes?.users === undefined &&
     !exchangesVectors(grid, 'users') &&
     (!device.choosesKernels || choices?.users.tellsLoss === true)
   );
@@ -169,8 +171,10 @@ function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
     ? {}
     : {
         reasons: [
-          'a pass over the ratings in each iteration: these kernels do not compute the loss of the ' +
-            'rows that they solve',
+          problem.profile.attributes?.users
+            ? 'a pass over the ratings in each iteration, once the coefficients of the users are fitted'
+            : 'a pass over the ratings in each iteration: these kernels do not compute the loss of the ' +
+              'rows that they solve',
         ],
       };
 }
@@ -225,18 +229,6 @@ export function kernelOf(choice: KernelChoice | undefined): VariantChoice {
   return choice === undefined
     ? {}
     : { variant: choice.variant, precision: choice.precision, ratingScale: choice.ratingScale };
-}
-
-export function regularizationOf(
-  { regParam, regExponent, biases, biasDamping }: SizedAlsParams,
-  side: Side,
-): RowRegularization {
-  const damping = forSides(biasDamping)[side];
-  return {
-    lambda: regParam,
-    ...(regExponent === 1 ? {} : { exponent: regExponent }),
-    ...(biases && damping > 0 ? { damping } : {}),
-  };
 }
 
 /**
@@ -339,6 +331,7 @@ export function measureStagesOf(problem: AlsProblem): Stage[] {
     { ...errorStage(problem, name, 'ratings-by-user', profile.ratings), ...pass },
     { ...normStage(problem, 'users'), ...brief },
     normStage(problem, 'items'),
+    ...sides.flatMap((side) => coefficientNorms(problem, side)),
   ];
   if (!implicit)
     return testRatings === undefined
@@ -394,8 +387,9 @@ function normStage(problem: AlsProblem, side: Side): Stage {
   const { rank, regExponent, implicitPrefs } = params;
   const { bias, factors, lengths, ratings, totals } = sideNames(side, problem);
   const uses: DataUses = implicitPrefs
-    ? { shifts: implicitNames(side).shifts, factors }
+    ? { shifts: implicitNames(side).shifts, factors, ...priorUses(problem, side) }
     : {
+        ...priorUses(problem, side),
         block: hasLengths(grid, side) ? lengths : ratings,
         factors,
         ...(bias ? { bias } : {}),

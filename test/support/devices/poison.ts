@@ -19,9 +19,11 @@ export function writtenBy(kernel: string): string[] {
  * its rows with another one, or that keeps some of them.
  */
 export function rowsWritten(
+  kernel: string,
   { from, to, only, anchored }: JsonObject,
   rows: number,
 ): readonly [number, number] {
+  if (kernel === 'fit-coefficients') return [0, rows];
   if (only !== undefined || anchored === true) return [0, 0];
   return typeof from === 'number' && typeof to === 'number' ? [from, Math.min(to, rows)] : [0, rows];
 }

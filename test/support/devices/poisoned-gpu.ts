@@ -43,7 +43,7 @@ function poisonOutputs(kernel: string, { gpu, hasMatrix, matrixOrHalf, params }:
   for (const name of writtenBy(kernel).filter(hasMatrix)) {
     const matrix = matrixOrHalf(name);
     if (matrix === undefined || inputs.includes(matrix)) continue;
-    poisonRows(gpu, matrix, rowsWritten(params, matrix.rows));
+    poisonRows(gpu, matrix, rowsWritten(kernel, params, matrix.rows));
   }
 }
 

@@ -1,0 +1,220 @@
+import { HOST } from '../../../engine/plan/place.ts';
+import type { DataUses, RowRange, Slice, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
+import { taskStage } from '../../planner/load-stages.ts';
+import { blockBytes } from '../../planner/sizes.ts';
+import type { RatingBlock } from '../../ratings/ratings.ts';
+import { balancedRanges, rangesOfSize, taskCount } from '../../ratings/row-ranges.ts';
+import { workColumns } from '../../tasks/attribute-tasks.ts';
+import { implicitNames } from '../implicit/stages.ts';
+import type { AlsDataSet } from './data-sets.ts';
+import { type AlsProblem, allPlaces, regularizationOf, type Side, sideNames } from './problem.ts';
+
+/**
+ * Steps of conjugate gradients for the coefficients of a half-iteration. They start at the coefficients of the
+ * last one.
+ */
+const STEPS = 15;
+
+/** Columns of coefficients that one task fits. */
+const FITTED_COLUMNS = 8;
+
+/** What is predicted from the attributes of a side, with the names of its data sets and stages. */
+interface Target {
+  /** The rows' factors or biases, and their number of columns. */
+  readonly values: string;
+  readonly columns: number;
+  readonly layout: 'factors' | 'bias';
+  readonly coefficients: string;
+  readonly prior: string;
+  readonly work: string;
+  readonly fit: string;
+  readonly predict: string;
+  readonly norm: string;
+}
+
+/** The factors and biases of a side that has attributes; empty for a side without. */
+export function targetsOf(
+  problem: Pick<AlsProblem, 'profile' | 'params' | 'grid' | 'places'>,
+  side: Side,
+): Target[] {
+  if (problem.profile.attributes?.[side] === undefined) return [];
+  const { factors, bias } = sideNames(side, problem);
+  const target = (values: string, columns: number, layout: Target['layout']): Target => ({
+    values,
+    columns,
+    layout,
+    coefficients: `${values}-coefficients`,
+    prior: `${values}-prior`,
+    work: `${values}-coefficients-work`,
+    fit: `coefficients-${values}`,
+    predict: `prior-${values}`,
+    norm: `penalty-coefficients-${values}`,
+  });
+  return [target(factors, problem.params.rank, 'factors'), ...(bias ? [target(bias, 1, 'bias')] : [])];
+}
+
+/** The data set of the attributes of a side. */
+export function attributesName(side: Side): string {
+  return `${side}-attributes`;
+}
+
+/** Data sets of a side's attributes: F, the coefficients, the priors of the rows, and memory for fitting. */
+export function attributeSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
+  const sizes = problem.profile.attributes?.[side];
+  if (sizes === undefined) return [];
+  const { place } = problem.host;
+  const at = allPlaces(problem, side);
+  const features = [{ rows: sizes.features, at: [place] }];
+  const given = rows.map((own) => ({ rows: own, bytes: blockBytes(own, sizes.entries), at: [HOST, place] }));
+  return [
+    {
+      name: attributesName(side),
+      role: 'attributes',
+      side,
+      layout: 'rating-block',
+      given: true,
+      parts: given,
+    },
+    ...targetsOf(problem, side).flatMap(({ columns, layout, ...names }): AlsDataSet[] => [
+      { name: names.coefficients, role: 'coefficients', side, layout: 'factors', columns, parts: features },
+      {
+        name: names.prior,
+        role: 'prior',
+        side,
+        layout,
+        columns,
+        derived: true,
+        parts: rows.map((own, part) => ({ rows: own, at: at[part] })),
+      },
+      {
+        name: names.work,
+        role: 'work',
+        side,
+        layout: 'factors',
+        columns: workColumns(columns),
+        derived: true,
+        contents: 'any',
+        parts: features,
+      },
+    ]),
+  ];
+}
+
+/** Inputs of tasks that solve or measure the rows of a side: what its attributes predict. */
+export function priorUses(problem: AlsProblem, side: Side): DataUses {
+  const [factors, bias] = targetsOf(problem, side);
+  return { ...(factors && { prior: factors.prior }), ...(bias && { priorBias: bias.prior }) };
+}
+
+/** Stages after a side was solved: fit its coefficients, and predict its rows for the next iteration. */
+export function coefficientStages(problem: AlsProblem, side: Side): Stage[] {
+  return targetsOf(problem, side).flatMap((target): Stage[] => {
+    const at = [problem.host.place];
+    const data = [target.work];
+    return [
+      { name: `allocate-${target.work}`, at, work: { kind: 'allocate', data } },
+      fitStage(problem, side, target),
+      { name: `free-${target.work}`, at, work: { kind: 'free', data } },
+      predictStage(problem, side, target),
+    ];
+  });
+}
+
+/** Stages at the start: predict the rows of both sides by the first coefficients. */
+export function priorStages(problem: AlsProblem, side: Side): Stage[] {
+  return targetsOf(problem, side).map((target) => predictStage(problem, side, target));
+}
+
+function fitStage(problem: AlsProblem, side: Side, target: Target): Stage {
+  const { params, host, rows, profile } = problem;
+  const { entries = 0 } = profile.attributes?.[side] ?? {};
+  const { coefficients, columns, layout, work, values, fit } = target;
+  const { ratings } = sideNames(side, problem);
+  const weights: DataUses = params.implicitPrefs
+    ? { shifts: implicitNames(side).shifts }
+    : { block: ratings };
+  const task: TaskPlan = {
+    kernel: 'fit-coefficients',
+    uses: {
+      attributes: attributesName(side),
+      ...weights,
+      [layout]: values,
+      previous: { set: coefficients, version: 'old' },
+      coefficients,
+      work,
+    },
+    params: {
+      ...(params.implicitPrefs ? { lambda: 0 } : regularizationOf(params, side)),
+      rank: columns,
+      ridge: params.attributeRegParam,
+      steps: STEPS,
+    },
+  };
+  return taskStage(fit, [host.place], task, {
+    kernel: `fit-coefficients cg(${STEPS})`,
+    tasks: coefficientSlices(columns).length,
+    bytesRead: blockBytes(rows[side], entries),
+    flops: 4 * (STEPS + 1) * entries * columns,
+  });
+}
+
+function predictStage(
+  problem: AlsProblem,
+  side: Side,
+  { coefficients, prior, columns, predict }: Target,
+): Stage {
+  const { rows, profile } = problem;
+  const { entries = 0 } = profile.attributes?.[side] ?? {};
+  const uses = { attributes: attributesName(side), coefficients, product: prior };
+  return taskStage(
+    predict,
+    [problem.host.place],
+    { kernel: 'multiply-attributes', uses, params: { rank: columns } },
+    {
+      tasks: Math.min(rows[side], taskCount(entries)),
+      bytesRead: blockBytes(rows[side], entries),
+      flops: 2 * entries * columns,
+    },
+  );
+}
+
+/** Stages that measure the squared norms of a side's coefficients, for their penalty μ‖A‖². */
+export function coefficientNorms(problem: AlsProblem, side: Side): Stage[] {
+  return targetsOf(problem, side).map(({ coefficients, columns, norm }) =>
+    taskStage(norm, [problem.host.place], {
+      kernel: 'weighted-norm',
+      uses: { factors: coefficients },
+      params: { rank: columns },
+    }),
+  );
+}
+
+function coefficientSlices(columns: number): RowRange[] {
+  return rangesOfSize(columns, FITTED_COLUMNS);
+}
+
+/** The slices of the stages of a side's attributes. */
+export function attributeSlices(
+  problem: AlsProblem,
+  side: Side,
+  attributes: Pick<RatingBlock, 'offsets' | 'ratings'> | undefined,
+): Record<string, Slice[][]> {
+  if (attributes === undefined) return {};
+  const features = problem.profile.attributes?.[side]?.features ?? 0;
+  return Object.fromEntries(
+    targetsOf(problem, side).flatMap(({ fit, predict, norm, columns }) => [
+      [fit, [coefficientSlices(columns)]],
+      [predict, [balancedRanges(attributes.offsets, taskCount(attributes.ratings))]],
+      [norm, [[{ from: 0, to: features }]]],
+    ]),
+  );
+}
+
+/** The stages of a plan for attributes in words, for its head. */
+export function attributesText({ profile: { attributes = {} } }: AlsProblem): Record<string, number> {
+  const { users, items } = attributes;
+  return {
+    ...(users && { 'features of users': users.features }),
+    ...(items && { 'features of items': items.features }),
+  };
+}

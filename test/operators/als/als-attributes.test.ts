@@ -1,0 +1,301 @@
+/** ALS whose rows are drawn to what their attributes predict, compared with the same in float64. */
+import { describe, expect, it } from 'vitest';
+import type { ContinuedFit } from '../../../api/training/run-fit.ts';
+import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
+import { sharedArray } from '../../../engine/partition.ts';
+import { ALS, type AlsOptions, type Model, type Session } from '../../../index.ts';
+import type { AlsStart } from '../../../operators/als/factors.ts';
+import type { AttributeMatrix } from '../../../operators/attributes/attribute-matrix.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+import { randomRatings, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
+import { eliminate } from '../../support/reference/als.ts';
+
+const session = await cpuSession();
+const ratings = randomRatings(51, 60, 40, 900);
+const FEATURES = { users: 9, items: 12 };
+const MU = 0.7;
+type Side = 'users' | 'items';
+const sides = ['users', 'items'] as const;
+
+/** The constant and random features of the rows of a side, in the order of their ids. */
+function denseAttributes(side: Side, rows: number, features = FEATURES[side]): Float64Array[] {
+  const random = testRandom(side === 'users' ? 7 : 8);
+  return Array.from({ length: rows }, () =>
+    Float64Array.from({ length: features }, (_, j) =>
+      j === 0 ? 1 : random() < 0.3 ? Math.fround(2 * random() - 0.5) : 0,
+    ),
+  );
+}
+
+function sparse(rows: readonly Float64Array[]): AttributeMatrix {
+  const entries = rows.flatMap((row, u) =>
+    [...row].flatMap((value, j) => (value === 0 ? [] : [{ u, j, value }])),
+  );
+  const offsets = sharedArray(Int32Array, rows.length + 1);
+  for (const { u } of entries) offsets[u + 1]++;
+  for (let u = 0; u < rows.length; u++) offsets[u + 1] += offsets[u];
+  const [indices, values] = [
+    sharedArray(Uint32Array, entries.length),
+    sharedArray(Float32Array, entries.length),
+  ];
+  entries.forEach(({ j, value }, k) => ([indices[k], values[k]] = [j, value]));
+  return { rows: rows.length, features: rows[0].length, offsets, indices, values };
+}
+
+interface Fitted {
+  readonly model: Model;
+  readonly raw: AlsStart;
+}
+
+async function fit(
+  options: AlsOptions,
+  attributed: readonly Side[],
+  { on = session, start, features }: { on?: Session; start?: AlsStart; features?: number } = {},
+): Promise<Fitted> {
+  let raw: AlsStart | undefined;
+  const of = (side: Side) => (ids: KeyColumn) =>
+    Promise.resolve(sparse(denseAttributes(side, keyCount(ids), features)));
+  const given: ContinuedFit = {
+    continued: {
+      attributes: Object.fromEntries(attributed.map((side) => [side, of(side)])),
+      start,
+      kept: (factors) => (raw = factors),
+    },
+  };
+  const model = await new ALS({ seed: 3, attributeRegParam: MU, ...options }).fit(
+    on.from(ratingBatches(ratings, 97)),
+    given,
+  );
+  return { model, raw: raw! };
+}
+
+/** A row of the ratings of one side: the other side's row, and the value. */
+interface Rated {
+  readonly other: number;
+  readonly rating: number;
+}
+
+/** The training in float64, by dense systems. Implicit data have Spark's weights. */
+class Reference {
+  readonly x: Record<Side, Float64Array[]>;
+  readonly bias: Record<Side, Float64Array>;
+  readonly coefficients: Record<Side, Float64Array[]>;
+  readonly attributes: Record<Side, Float64Array[]>;
+  readonly rated: Record<Side, Rated[][]>;
+  readonly mean: number;
+  readonly options: AlsOptions & { readonly rank: number; readonly regParam: number };
+
+  constructor(options: Reference['options'], attributed: readonly Side[], start: AlsStart) {
+    this.options = options;
+    const ids = { users: idsOf('user'), items: idsOf('item') };
+    const rated = (own: 'user' | 'item', other: 'user' | 'item') =>
+      ids[`${own}s`].map((id) =>
+        ratings
+          .filter((row) => row[own] === id)
+          .map((row) => ({ other: ids[`${other}s`].indexOf(row[other]), rating: row.rating })),
+      );
+    this.rated = { users: rated('user', 'item'), items: rated('item', 'user') };
+    this.mean = options.biases ? ratings.reduce((sum, { rating }) => sum + rating, 0) / ratings.length : 0;
+    const { rank } = options;
+    const rowsOf = (side: Side) =>
+      ids[side].map((_, u) => Float64Array.from(start[side].values.subarray(u * rank, (u + 1) * rank)));
+    this.x = { users: rowsOf('users'), items: rowsOf('items') };
+    this.bias = { users: new Float64Array(ids.users.length), items: new Float64Array(ids.items.length) };
+    const none = (side: Side) => (attributed.includes(side) ? FEATURES[side] : 0);
+    this.attributes = {
+      users: denseAttributes('users', ids.users.length).map((row) => row.subarray(0, none('users'))),
+      items: denseAttributes('items', ids.items.length).map((row) => row.subarray(0, none('items'))),
+    };
+    const zeros = (side: Side) =>
+      Array.from({ length: none(side) }, () => new Float64Array(rank + (options.biases ? 1 : 0)));
+    this.coefficients = { users: zeros('users'), items: zeros('items') };
+  }
+
+  /** λ n^ν of factors, and λ n + d of biases. */
+  shift(n: number): [number, number] {
+    const { regParam, regExponent = 1, biasDamping = 0 } = this.options;
+    return [regParam * n ** regExponent, regParam * n + (biasDamping as number)];
+  }
+
+  /** What the attributes predict: the factors, and with biases the bias. */
+  prior(side: Side, row: number): Float64Array {
+    const { rank, biases } = this.options;
+    return Float64Array.from({ length: rank + (biases ? 1 : 0) }, (_, k) =>
+      this.attributes[side][row].reduce((sum, f, j) => sum + f * this.coefficients[side][j][k], 0),
+    );
+  }
+
+  iterate(): void {
+    for (const side of ['items', 'users'] as const) {
+      this.rated[side].forEach((_, row) => this.#solve(side, row));
+      this.#fit(side);
+    }
+  }
+
+  #solve(side: Side, row: number): void {
+    const { rank, biases = false, implicitPrefs = false, alpha } = this.options;
+    const other = side === 'users' ? 'items' : 'users';
+    const unknowns = rank + (biases ? 1 : 0);
+    const a = Array.from({ length: unknowns }, () => new Float64Array(unknowns + 1));
+    const add = (theta: ArrayLike<number>, weight: number, target: number) => {
+      for (let i = 0; i < unknowns; i++) {
+        for (let j = 0; j < unknowns; j++) a[i][j] += weight * theta[i] * theta[j];
+        a[i][unknowns] += target * theta[i];
+      }
+    };
+    if (implicitPrefs) for (const theta of this.x[other]) add(theta, 1, 0);
+    const list = this.rated[side][row];
+    for (const { other: v, rating } of list) {
+      const weight = (alpha as number) * rating;
+      if (implicitPrefs) add(this.x[other][v], weight, 1 + weight);
+      else add([...this.x[other][v], 1], 1, rating - this.mean - this.bias[other][v]);
+    }
+    const [shift, own] = this.shift(list.length);
+    this.prior(side, row).forEach((value, i) => {
+      a[i][i] += i < rank ? shift : own;
+      a[i][unknowns] += (i < rank ? shift : own) * value;
+    });
+    const solved = eliminate(a, unknowns);
+    this.x[side][row] = solved.slice(0, rank);
+    if (biases) this.bias[side][row] = solved[rank];
+  }
+
+  #fit(side: Side): void {
+    const features = this.coefficients[side].length;
+    const { rank, biases } = this.options;
+    for (let k = 0; k < rank + (biases ? 1 : 0); k++) {
+      const a = Array.from({ length: features }, () => new Float64Array(features + 1));
+      for (let i = 0; i < features; i++) a[i][i] = MU;
+      this.attributes[side].forEach((f, row) => {
+        const d = this.shift(this.rated[side][row].length)[k < rank ? 0 : 1];
+        const x = k < rank ? this.x[side][row][k] : this.bias[side][row];
+        for (let i = 0; i < features; i++) {
+          for (let j = 0; j < features; j++) a[i][j] += d * f[i] * f[j];
+          a[i][features] += d * f[i] * x;
+        }
+      });
+      eliminate(a, features).forEach((value, j) => (this.coefficients[side][j][k] = value));
+    }
+  }
+
+  loss(): number {
+    const { rank, implicitPrefs, alpha } = this.options;
+    let sum = 0;
+    const dot = (u: number, v: number) =>
+      this.x.users[u].reduce((all, value, k) => all + value * this.x.items[v][k], 0);
+    this.rated.users.forEach((list, u) => {
+      if (implicitPrefs) this.x.items.forEach((_, v) => (sum += dot(u, v) ** 2));
+      for (const { other: v, rating } of list) {
+        const error = rating - this.mean - this.bias.users[u] - this.bias.items[v] - dot(u, v);
+        sum += implicitPrefs
+          ? (1 + (alpha as number) * rating) * (1 - dot(u, v)) ** 2 - dot(u, v) ** 2
+          : error ** 2;
+      }
+    });
+    for (const side of sides) {
+      this.rated[side].forEach((list, row) => {
+        const [shift, own] = this.shift(list.length);
+        this.prior(side, row).forEach((value, k) => {
+          const x = k < rank ? this.x[side][row][k] : this.bias[side][row];
+          sum += (k < rank ? shift : own) * (x - value) ** 2;
+        });
+      });
+      for (const row of this.coefficients[side]) for (const value of row) sum += MU * value ** 2;
+    }
+    return sum;
+  }
+
+  /** Takes the factors and coefficients of a training. */
+  take(raw: AlsStart): this {
+    const { rank } = this.options;
+    for (const side of sides) {
+      const { values, bias, coefficients } = raw[side];
+      this.x[side].forEach((row, u) => row.set(values.subarray(u * rank, (u + 1) * rank)));
+      if (bias) this.bias[side].set(bias);
+      this.coefficients[side].forEach((row, j) => {
+        row.set(coefficients!.values.subarray(j * rank, (j + 1) * rank));
+        if (coefficients!.bias) row[rank] = coefficients!.bias[j];
+      });
+    }
+    return this;
+  }
+}
+
+function idsOf(column: 'user' | 'item'): number[] {
+  return [...new Set(ratings.map((row: Triple) => row[column]))].sort((left, right) => left - right);
+}
+
+/** Random users, and items of zeros. */
+function startOf(rank: number, biases: boolean): AlsStart {
+  const random = testRandom(5);
+  const of = (side: 'user' | 'item') => {
+    const rows = idsOf(side).length;
+    const values = sharedArray(Float32Array, rows * rank);
+    if (side === 'user') for (let k = 0; k < values.length; k++) values[k] = random();
+    return { values, ...(biases && { bias: sharedArray(Float32Array, rows) }) };
+  };
+  return { users: of('user'), items: of('item') };
+}
+
+function apart(left: readonly ArrayLike<number>[], right: readonly ArrayLike<number>[]): number {
+  let [difference, size] = [0, 0];
+  left.forEach((row, u) =>
+    Array.from(row).forEach((value, k) => {
+      difference += (value - right[u][k]) ** 2;
+      size += right[u][k] ** 2;
+    }),
+  );
+  return Math.sqrt(difference / size);
+}
+
+const problems = {
+  explicit: { biases: false, regParam: 0.05 },
+  'explicit with an exponent': { biases: false, regParam: 0.3, regExponent: 0.5 },
+  'with biases': { biases: true, regParam: 0.05, regOffset: 0, biasDamping: 3 },
+  implicit: { implicitPrefs: true, weight: 'spark', alpha: 0.7, regParam: 0.2, regExponent: 1 },
+} as const satisfies Record<string, AlsOptions>;
+
+describe.each(Object.entries(problems))('%s', (_name, problem) => {
+  it.each([
+    [['users', 'items'], 3],
+    [['items'], 10],
+    [['users'], 5],
+    [[], 4],
+  ] as const)('with attributes of %j, rank %i, equals the training in float64', async (attributed, rank) => {
+    for (const solver of ['cholesky', 'cg'] as const) {
+      const options = {
+        ...problem,
+        rank,
+        solver,
+        cgSteps: solver === 'cg' ? 40 : 'auto',
+        maxIter: 4,
+      } as const;
+      const start = startOf(rank, 'biases' in problem && problem.biases);
+      const { model, raw } = await fit(options, attributed, { start });
+      const twin = new Reference(options, attributed, start);
+      const losses = Array.from({ length: 4 }, () => (twin.iterate(), twin.loss()));
+      const found = new Reference(options, attributed, start).take(raw);
+      for (const side of sides) {
+        expect(apart(found.x[side], twin.x[side]), side).toBeLessThan(2e-3);
+        if (attributed.some((one) => one === side))
+          expect(apart(found.coefficients[side], twin.coefficients[side]), side).toBeLessThan(5e-3);
+      }
+      const reported = model.training!.iterations.map(({ loss }) => loss);
+      reported.forEach((loss, k) => expect(loss / losses[k], `${solver} ${k}`).toBeCloseTo(1, 4));
+      expect(reported.at(-1)! / found.loss()).toBeCloseTo(1, 5);
+    }
+  });
+
+  it('never raises its objective', async () => {
+    const { model } = await fit({ ...problem, rank: 6, solver: 'cholesky', maxIter: 12 }, sides);
+    const losses = model.training!.iterations.map(({ loss }) => loss);
+    losses.slice(1).forEach((loss, k) => expect(loss).toBeLessThan(losses[k] * (1 + 1e-6)));
+  });
+
+  it('gives the same bits for any number of threads', async () => {
+    const options = { ...problem, rank: 12, maxIter: 3 };
+    const one = await fit(options, sides, { on: await cpuSession({ workers: 1 }) });
+    const three = await fit(options, sides, { on: await cpuSession({ workers: 3 }) });
+    expect(three.raw).toEqual(one.raw);
+  });
+});
