@@ -30,10 +30,12 @@ import { measureStages } from '../training/loss.ts';
 import type { AlsData, AlsStart, BoundParams, FactorValues } from './factors.ts';
 import { gramSlices, implicitStages, rankSlices } from './implicit/stages.ts';
 import { attributeSlices, targetsOf } from './plan/attribute-stages.ts';
-import { type AlsDataSet, alsDataSets, type GivenRole } from './plan/data-sets.ts';
+import { alsDataSets } from './plan/data-sets.ts';
 import { placesOfFixedParts, equationVectorStages } from './plan/parted-side.ts';
 import {
+  type AlsDataSet,
   type AlsGrid,
+  type GivenRole,
   hasGramOfParts,
   isInBlocks,
   otherSide,

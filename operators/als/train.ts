@@ -319,7 +319,7 @@ export function alsTraining(
   const { name } = bound;
   const { byUser, byItem } = data;
   const { unit, level, offset, targets } = facts;
-  const { implicitPrefs, biases, regParam, solver, biasDamping, attributeRegParam } = params;
+  const { implicitPrefs, biases, regParam, biasDamping } = params;
   const sizes = { users: byUser.rows, items: byItem.rows, ratings: byUser.ratings };
   const penalties = (norms: Norms) => {
     const of = (side: Side) =>
@@ -356,26 +356,7 @@ export function alsTraining(
     : byUser.ratings * unit ** 2 * (level.mean ** 2 + level.deviation ** 2);
   const factorsOf = (results: StepResults, side: Side): RowPart[] =>
     rowPartsOf(results, `${name}/${side}`, biases ? partsOf(results, `${name}/${side}-bias`) : undefined);
-  const coefficientsOf = (results: StepResults): TrainedFactors['coefficients'] =>
-    Object.fromEntries(
-      sides
-        .filter((side) => data.attributes?.[side])
-        .map((side) => {
-          const [values] = partsOf(results, `${name}/${side}-coefficients`);
-          return [
-            side,
-            { values, ...(biases && { bias: partsOf(results, `${name}/${side}-bias-coefficients`)[0] }) },
-          ];
-        }),
-    );
-  /** μ‖A‖² of both sides, in the unit of the training. */
-  const ridges = (measured: StepResults): number =>
-    sides.reduce((sum, side) => {
-      const of = (stage: string) =>
-        valuesOfStage(measured, stage, 'weighted-norm').reduce((all, { plain }) => all + plain, 0);
-      const [factors, biased] = [side, `${side}-bias`].map((target) => of(`penalty-coefficients-${target}`));
-      return sum + attributeRegParam * (factors / unit + biased);
-    }, 0);
+  const ridges = (measured: StepResults) => ridgePenalty(measured, params, unit);
   return {
     bound,
     keep: plan.keep,
@@ -401,25 +382,62 @@ export function alsTraining(
     // counted in place of an unobserved zero, but the pair has only one such zero. A loss within ROUNDING of
     // the loss of factors that are 0 is a perfect fit, whose loss is rounding and may rise.
     diverged: (loss, first) => !(loss <= first + 9 * Math.abs(first) + ROUNDING * squares),
-    divergence: (number, loss, first) =>
-      new DivergedError(
-        `iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`,
-        {
-          phase: 'train',
-          iteration: number,
-          side: 'users',
-          advice: `${isTooLarge(regParam / unit) ? 'Lower' : 'Raise'} regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
-        },
-      ),
+    divergence: (number, loss, first) => divergedError(number, [loss, first], params, unit),
     factors: (results, last) => {
       const factors = {
         users: factorsOf(results, 'users'),
         items: factorsOf(results, 'items'),
-        coefficients: coefficientsOf(results),
+        coefficients: coefficientsOf(results, name, data, biases),
       };
       return last ? factors : keptFactors(factors);
     },
   };
+}
+
+function divergedError(
+  number: number,
+  [loss, first]: readonly [loss: number, first: number],
+  { regParam, solver }: SizedAlsParams,
+  unit: number,
+): DivergedError {
+  const verb = isTooLarge(regParam / unit) ? 'Lower' : 'Raise';
+  return new DivergedError(
+    `iteration ${number}, side users: the loss is ${loss}, after ${first} in the first iteration`,
+    {
+      phase: 'train',
+      iteration: number,
+      side: 'users',
+      advice: `${verb} regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
+    },
+  );
+}
+
+/** The coefficients of the sides that have attributes. `name`: prefix of the names of the data sets. */
+function coefficientsOf(
+  results: StepResults,
+  name: string,
+  { attributes }: AlsData,
+  biases: boolean,
+): TrainedFactors['coefficients'] {
+  const of = (set: string) => partsOf(results, `${name}/${set}-coefficients`)[0];
+  return Object.fromEntries(
+    sides
+      .filter((side) => attributes?.[side])
+      .map((side) => [side, { values: of(side), ...(biases && { bias: of(`${side}-bias`) }) }]),
+  );
+}
+
+/** μ‖A‖² of both sides, in the unit of the training. */
+function ridgePenalty(measured: StepResults, { attributeRegParam }: SizedAlsParams, unit: number): number {
+  const squares = (target: string) =>
+    valuesOfStage(measured, `penalty-coefficients-${target}`, 'weighted-norm').reduce(
+      (sum, { plain }) => sum + plain,
+      0,
+    );
+  return sides.reduce(
+    (sum, side) => sum + attributeRegParam * (squares(side) / unit + squares(`${side}-bias`)),
+    0,
+  );
 }
 
 /**

@@ -56,6 +56,27 @@ describe('the plan of als', () => {
     );
   });
 
+  const attributes = {
+    items: { features: 1200, entries: 190_000 },
+    users: { features: 40, entries: 500_000 },
+  };
+
+  it.each([
+    ['movielens-rank-64-attributes', { rank: 64, biases: true }],
+    ['movielens-rank-64-implicit-attributes', { rank: 64, implicitPrefs: true, alpha: 40 }],
+  ])('with attributes prints as %s.txt', async (name, params) => {
+    const plan = planAls({ ...movielens, attributes }, alsParams(params), cpu);
+    await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden(name));
+  });
+
+  it.each([
+    ['a GPU', {}, on(h200Info), 'attributes of users or items cannot be used on a GPU'],
+    ['several devices', {}, on(cpuInfo, { ...cpuInfo, place: 'cpu:1' }), 'cannot be used on several devices'],
+    ['parts', { partitionUsers: '1,4' }, cpu, 'partitionUsers 1,4 cannot be used with attributes'],
+  ])('refuses attributes with %s', (_, params, devices, text) => {
+    expect(() => planAls({ ...movielens, attributes }, alsParams(params), devices)).toThrow(text);
+  });
+
   it('on a GPU prints as netflix-rank-100-gpu.txt', async () => {
     const choice = (name: string, deviceBytes: number) => ({
       variant: name,

@@ -6,8 +6,14 @@ import type { RatingBlock } from '../../ratings/ratings.ts';
 import { balancedRanges, rangesOfSize, taskCount } from '../../ratings/row-ranges.ts';
 import { workColumns } from '../../tasks/attribute-tasks.ts';
 import { implicitNames } from '../implicit/stages.ts';
-import type { AlsDataSet } from './data-sets.ts';
-import { type AlsProblem, allPlaces, regularizationOf, type Side, sideNames } from './problem.ts';
+import {
+  type AlsDataSet,
+  type AlsProblem,
+  allPlaces,
+  regularizationOf,
+  type Side,
+  sideNames,
+} from './problem.ts';
 
 /**
  * Steps of conjugate gradients for the coefficients of a half-iteration. They start at the coefficients of the
@@ -108,19 +114,19 @@ export function priorUses(problem: AlsProblem, side: Side): DataUses {
 
 /** Stages after a side was solved: fit its coefficients, and predict its rows for the next iteration. */
 export function coefficientStages(problem: AlsProblem, side: Side): Stage[] {
-  return targetsOf(problem, side).flatMap((target): Stage[] => {
-    const at = [problem.host.place];
-    const data = [target.work];
-    return [
-      { name: `allocate-${target.work}`, at, work: { kind: 'allocate', data } },
-      fitStage(problem, side, target),
-      { name: `free-${target.work}`, at, work: { kind: 'free', data } },
-      predictStage(problem, side, target),
-    ];
-  });
+  const targets = targetsOf(problem, side);
+  if (targets.length === 0) return [];
+  const at = [problem.host.place];
+  const data = targets.map(({ work }) => work);
+  return [
+    { name: `allocate-fits-${side}`, at, work: { kind: 'allocate', data } },
+    ...targets.map((target) => fitStage(problem, side, target)),
+    { name: `free-fits-${side}`, at, work: { kind: 'free', data } },
+    ...priorStages(problem, side),
+  ];
 }
 
-/** Stages at the start: predict the rows of both sides by the first coefficients. */
+/** Stages that predict the rows of a side by its coefficients. */
 export function priorStages(problem: AlsProblem, side: Side): Stage[] {
   return targetsOf(problem, side).map((target) => predictStage(problem, side, target));
 }

@@ -1,5 +1,5 @@
 import { HOST, type Place, SPILL } from '../../../engine/plan/place.ts';
-import type { DataPart, DataSet } from '../../../engine/plan/stages.ts';
+import type { DataPart } from '../../../engine/plan/stages.ts';
 import { type RatingsProfile, blockBytes } from '../../planner/sizes.ts';
 import type { BlockSize } from '../../ratings/ratings.ts';
 import { evenRanges, sharedRanges } from '../../ratings/row-ranges.ts';
@@ -19,7 +19,9 @@ import {
   sumsOf,
   verticalParts,
   allPlaces,
+  type AlsDataSet,
   type AlsProblem,
+  type GivenRole,
   blockPlaces,
   isHalfOnly,
   isSentInEightBits,
@@ -27,28 +29,6 @@ import {
   sideNames,
 } from './problem.ts';
 import { hasTotals } from './stages.ts';
-
-/** Roles of data sets that exist before the first step of a run and never change. */
-export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts' | 'attributes';
-
-export interface AlsDataSet extends DataSet {
-  readonly role:
-    | GivenRole
-    | 'factors'
-    | 'bias'
-    | 'whole'
-    | 'equations'
-    | 'gradients'
-    | 'direction'
-    | 'products'
-    | 'solution'
-    | 'gram'
-    | 'places'
-    | 'coefficients'
-    | 'prior'
-    | 'work';
-  readonly side: Side;
-}
 
 /**
  * Sizes of the parts of all data sets. They are estimated when a plan is made, and exact when it is bound to

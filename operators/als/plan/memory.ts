@@ -7,8 +7,9 @@ import {
   partLoadingBytes,
   spilledLoadingBytes,
 } from '../../planner/sizes.ts';
-import { type AlsDataSet, alsDataSets, estimatedSizes } from './data-sets.ts';
+import { alsDataSets, estimatedSizes } from './data-sets.ts';
 import {
+  type AlsDataSet,
   isInBlocks,
   sides,
   verticalParts,

@@ -64,8 +64,37 @@ export function planAls(
 ): PhysicalPlan {
   const limited = limitedDevices(devices, options);
   const planned = plannedGrids(profile, sizedParams(given, profile), limited, choices, options);
+  if (profile.attributes !== undefined) {
+    requireWholeSides(planned);
+    return planned.planOf();
+  }
   if (options.grid !== undefined) return planned.planOf(options.grid);
   return new PlanSearch(planned, options).best();
+}
+
+/**
+ * Throws UsageError for a training with attributes on a GPU or on several devices, or of sides in parts: their
+ * kernels do not draw rows to priors.
+ */
+function requireWholeSides({ problemOn, params }: PlannedGrids): void {
+  const { compute } = problemOn();
+  const phase = 'plan';
+  if (compute.some(({ kind }) => kind === 'gpu'))
+    throw new UsageError('attributes of users or items cannot be used on a GPU', {
+      phase,
+      advice: 'Use device cpu, or leave the attributes out',
+    });
+  if (compute.length > 1)
+    throw new UsageError('attributes of users or items cannot be used on several devices', {
+      phase,
+      advice: 'Use one device, or leave the attributes out',
+    });
+  for (const name of ['partitionUsers', 'partitionItems'] as const)
+    if (params[name] !== undefined && params[name] !== '1,1')
+      throw new UsageError(`${name} ${params[name]} cannot be used with attributes of users or items`, {
+        phase,
+        advice: 'Leave one of them out',
+      });
 }
 
 interface PricedPlan {

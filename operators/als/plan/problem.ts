@@ -1,7 +1,7 @@
 import type { DeviceInfo } from '../../../engine/plan/device-info.ts';
 import { type PhysicalPlan, stageNamed } from '../../../engine/plan/physical-plan.ts';
 import type { Place } from '../../../engine/plan/place.ts';
-import type { DataUse, TaskPlan, Work } from '../../../engine/plan/stages.ts';
+import type { DataSet, DataUse, TaskPlan, Work } from '../../../engine/plan/stages.ts';
 import type { PlanDevices } from '../../../engine/run/devices.ts';
 import { rankingMetricOf } from '../../params/common.ts';
 import { forSides } from '../../params/param.ts';
@@ -212,6 +212,28 @@ export interface AlsProblem {
   readonly places: readonly Place[];
   readonly rows: Readonly<Record<Side, number>>;
   readonly solver: ReturnType<typeof chooseSolver>;
+}
+
+/** Roles of data sets that exist before the first step of a run and never change. */
+export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts' | 'attributes';
+
+export interface AlsDataSet extends DataSet {
+  readonly role:
+    | GivenRole
+    | 'factors'
+    | 'bias'
+    | 'whole'
+    | 'equations'
+    | 'gradients'
+    | 'direction'
+    | 'products'
+    | 'solution'
+    | 'gram'
+    | 'places'
+    | 'coefficients'
+    | 'prior'
+    | 'work';
+  readonly side: Side;
 }
 
 export interface AlsPlanOptions {
