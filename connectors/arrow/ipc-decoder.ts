@@ -122,7 +122,7 @@ export class IpcDecoder {
 
 function leftOut(columns: StoredColumns | undefined): Map<string, string> | undefined {
   if (columns === undefined) return undefined;
-  const reason = 'since their types, run-end encoded or list views, are not read';
+  const reason = 'since their types, run-end encoded, list views or integers of 128 bits, are not read';
   return new Map([[LEFT_OUT, `${reason}: ${columns.removed.join(', ')}`]]);
 }
 

@@ -1,8 +1,8 @@
 import { FlatTable } from './verify-metadata.ts';
 
 /**
- * Columns of types that apache-arrow does not decode (run-end encoded, list views) are removed from a schema
- * and from its batches before that library sees them, so that the other columns can be read. The metadata are
+ * Columns of types that apache-arrow does not decode (run-end encoded, list views, integers of 128 bits) are
+ * removed from a schema and from its batches before that library sees them, so that the other columns can be read. The metadata are
  * FlatBuffers (Schema.fbs, Message.fbs): a table has a list of slots with the places of its fields. Vectors are
  * shortened in place.
  */
@@ -11,7 +11,7 @@ const SCHEMA = { fields: 1 } as const;
 const MESSAGE = { header: 2 } as const;
 const BATCH = { nodes: 1, buffers: 2, variadic: 4 } as const;
 
-const [UNION, RUN_END, LIST_VIEW, LARGE_LIST_VIEW] = [14, 22, 25, 26];
+const [INTEGER, UNION, RUN_END, LIST_VIEW, LARGE_LIST_VIEW] = [2, 14, 22, 25, 26];
 const unread: readonly number[] = [RUN_END, LIST_VIEW, LARGE_LIST_VIEW];
 /** Types of Schema.fbs by their number of buffers (buffers of nested columns not counted); all others have two. */
 const bufferCounts: Readonly<Record<number, number>> = {
@@ -121,7 +121,9 @@ function unionBuffers(field: FlatTable): number {
 }
 
 function hasUnread(field: FlatTable): boolean {
-  return unread.includes(field.byte(FIELD.type)) || field.tables(FIELD.children).some(hasUnread);
+  const type = field.byte(FIELD.type);
+  const isWide = type === INTEGER && neededTable(field, FIELD.union).int(0) > 64;
+  return isWide || unread.includes(type) || field.tables(FIELD.children).some(hasUnread);
 }
 
 /** Throws an Error if the table is absent. */

@@ -29,7 +29,8 @@ const width: Kind = { size: 4, accepts: (found) => found >= 0 };
 /** The scale of a decimal. Its text has as many digits, and a damaged scale could ask for 2^31. */
 const scale: Kind = { size: 4, accepts: (found) => Math.abs(found) <= 1000 };
 const keyValue: Table = [text, text];
-const integer: Table = [bits(8, 16, 32, 64), scalar(1)];
+/** Polars has integers of 128 bits; their columns are not read (unread-columns.ts). */
+const integer: Table = [bits(8, 16, 32, 64, 128), scalar(1)];
 const dictionaryEncoding: Table = [scalar(8), { table: () => integer }, scalar(1), scalar(2)];
 const compression: Table = [scalar(1), scalar(1)];
 const recordBatch: Table = [

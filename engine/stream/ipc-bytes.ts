@@ -156,7 +156,7 @@ export class RowStream {
     this.#bytes = copies
       ? new CopiedBytes(most === undefined ? undefined : most + END_BYTES)
       : new KeptBytes();
-    this.#writer = new RecordBatchStreamWriter().reset(this.#bytes, this.#schema);
+    this.#writer = new CountedStreamWriter().reset(this.#bytes, this.#schema);
   }
 
   /** Number of bytes so far. */
@@ -198,6 +198,15 @@ export class RowStream {
   /** Frees the buffer for the next stream of this thread. */
   giveBack(): void {
     if (this.#bytes instanceof CopiedBytes) this.#bytes.giveBack();
+  }
+}
+
+/** apache-arrow's writer counts -1 nulls in a list's column of nulls, which other readers refuse. */
+class CountedStreamWriter extends RecordBatchStreamWriter {
+  protected override _assembleRecordBatch(batch: RecordBatch) {
+    const assembled = super._assembleRecordBatch(batch);
+    for (const node of assembled.nodes) if (node.nullCount < 0) node.nullCount = node.length;
+    return assembled;
   }
 }
 

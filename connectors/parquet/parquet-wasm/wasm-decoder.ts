@@ -1,4 +1,5 @@
 import {
+  Binary,
   type Data,
   DataType,
   type Field,
@@ -11,6 +12,7 @@ import {
   tableFromIPC,
   tableToIPC,
   TimestampMicrosecond,
+  Utf8,
 } from 'apache-arrow';
 import type { ParquetFile, RecordBatch as WasmBatch } from 'parquet-wasm/node';
 import { CapacityError, DataError, FactorFlowError } from '../../../engine/errors.ts';
@@ -29,22 +31,39 @@ import { deltaColumns, deltaMetadata, readDeltaColumn } from './delta-columns.ts
 import { FileBlob } from './file-blob.ts';
 import { isTrap, WasmInstance } from './wasm-instance.ts';
 
-/** Opens a decoder for an open file; the caller closes the handle. */
-export async function openDecoder({ file, handle, footer, counter }: PageFile): Promise<WasmDecoder> {
+/**
+ * Opens a decoder for an open file; the caller closes the handle. If the decoder refuses the Arrow types that
+ * the writer stored, such as a list view, it takes the types of Parquet for all columns.
+ */
+export async function openDecoder(page: PageFile): Promise<WasmDecoder> {
+  const { file, footer, counter } = page;
+  try {
+    return await opened(page, true);
+  } catch (error) {
+    const isFinal = footer.arrowSchema === undefined || counter.failure !== undefined;
+    const cause = isFinal ? error : await opened(page, false).catch((again: unknown) => ({ again }));
+    if (cause instanceof WasmDecoder) return cause;
+    throw problem(counter.failure ?? error, file);
+  }
+}
+
+/** `asStored`: false without the types of the writer. */
+async function opened({ file, handle, footer, counter }: PageFile, asStored: boolean): Promise<WasmDecoder> {
   const instance = WasmInstance.take();
   try {
     const sums = new PageSums(file, handle, footer.rowGroups);
     let blob = new FileBlob({ file, handle, counter, sums }, 0, footer.fileBytes);
-    const opened = () => instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
+    if (!asStored) blob = await withTypes(blob, undefined);
+    const openFile = () => instance.guard(() => instance.wasm.ParquetFile.fromFile(blob));
     const schemaOf = (of: ParquetFile) =>
-      instance.guardSync(() => tableFromIPC(of.schema().intoIPCStream()).schema);
-    let parquet = await opened();
+      instance.guardSync(() => withoutViews(tableFromIPC(of.schema().intoIPCStream()).schema));
+    let parquet = await openFile();
     let stored = schemaOf(parquet);
     const types = int96Types(footer, stored);
     if (types !== undefined || hasUnreadDictionaries(stored)) {
       instance.guardSync(() => parquet.free());
       blob = await withTypes(blob, types);
-      parquet = await opened();
+      parquet = await openFile();
       stored = schemaOf(parquet);
     }
     const info = {
@@ -57,7 +76,7 @@ export async function openDecoder({ file, handle, footer, counter }: PageFile): 
     return new WasmDecoder(info, stored, blob, instance, parquet, counter);
   } catch (error) {
     instance[Symbol.dispose]();
-    throw problem(counter.failure ?? error, file);
+    throw error;
   }
 }
 
@@ -516,6 +535,17 @@ function int96Types(footer: Footer, stored: Schema): Schema | undefined {
     physicalType === 'int96' ? field.clone({ type: new TimestampMicrosecond() }) : field,
   );
   return types === stored ? undefined : types;
+}
+
+/** The decoder's schema with the texts and bytes that its batches have where the writer had views. */
+function withoutViews(schema: Schema): Schema {
+  const fields = schema.fields.map((field) =>
+    mapInnermost(field, (inner) => {
+      if (DataType.isUtf8View(inner.type)) return inner.clone({ type: new Utf8() });
+      return DataType.isBinaryView(inner.type) ? inner.clone({ type: new Binary() }) : inner;
+    }),
+  );
+  return new Schema(fields, schema.metadata);
 }
 
 /** The decoder's schema with UUIDs marked, which it takes for 16 bytes of any kind. */
