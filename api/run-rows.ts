@@ -3,7 +3,7 @@ import { RowSource } from '../connectors/rows/row-source.ts';
 import { UsageError } from '../engine/errors.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { hostDevice } from '../engine/run/devices.ts';
-import { COLLECT_BYTES, COLLECT_SHARE } from '../engine/run/garbage.ts';
+import { collectBytes, COLLECT_SHARE } from '../engine/run/garbage.ts';
 import { executePlan, type LogicalPlan, rootSource } from '../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../engine/stream/stream.ts';
 import { keepHeapsSmall } from '../engine/threads/collect-garbage.ts';
@@ -38,7 +38,7 @@ export function exchangeRoomOf(session: RunSession): ExchangeRoom {
 function processMemory(session: RunSession, workers: number): ProcessMemory {
   const { memoryBudget: budget } = session;
   if (budget >= SCARCE_BYTES)
-    return { budget, process: baseBytes(workers) + COLLECT_BYTES, garbage: LOST_SHARE + 1 / COLLECT_SHARE };
+    return { budget, process: baseBytes(workers) + collectBytes(budget), garbage: LOST_SHARE + 1 / COLLECT_SHARE };
   const waiting = budget / SCARCE_COLLECT_SHARE;
   let saves = false;
   const save = () => {

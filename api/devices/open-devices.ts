@@ -4,6 +4,7 @@ import { checkThreads, openCpus } from '../../cpu/device.ts';
 import { throwIfAborted, UsageError } from '../../engine/errors.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { Device } from '../../engine/run/device.ts';
+import { collectBytes } from '../../engine/run/garbage.ts';
 import type { TaskContracts } from '../../engine/run/step.ts';
 import { keepHeapsSmall } from '../../engine/threads/collect-garbage.ts';
 import { workerFile } from '../../engine/threads/worker-file.ts';
@@ -114,7 +115,9 @@ export class OpeningDevices implements AsyncDisposable {
       repeatable: isRepeatable,
       // Modules that are loaded in advance cost memory in each thread, so with little memory threads load
       // them when needed.
-      ...(isScarce ? { collectBytes: memoryBudget / SCARCE_COLLECT_SHARE } : { loads }),
+      ...(isScarce
+        ? { collectBytes: memoryBudget / SCARCE_COLLECT_SHARE }
+        : { collectBytes: collectBytes(memoryBudget), loads }),
     });
   }
 

@@ -12,6 +12,19 @@ export function setCollector(collector: () => void): void {
 
 /** Released bytes that may wait for a collection by the threads of the CPU; fewer if memory is limited. */
 export const COLLECT_BYTES = 64 << 20;
+/** Most bytes that wait where memory is plenty. */
+const MOST_COLLECT_BYTES = 1 << 30;
+/** Share of the memory budget that may wait. */
+const WAITING_SHARE = 1 / 64;
+
+/**
+ * Released bytes that may wait within a memory budget. Every thread collects garbage each time, so with many
+ * threads frequent collections take as long as the tasks.
+ */
+export function collectBytes(budget: number): number {
+  return Math.max(COLLECT_BYTES, Math.min(MOST_COLLECT_BYTES, Math.floor(budget * WAITING_SHARE)));
+}
+
 /**
  * If much memory is in use, up to 1 / COLLECT_SHARE of it may wait for a collection, which stops a thread.
  */
