@@ -13,6 +13,7 @@ import type {
   SourceSplits,
   SplitEnd,
 } from '../../engine/stream/split.ts';
+import { mapOrdered } from '../../engine/stream/map-ordered.ts';
 import { batchStream, type BatchStream, originOf, setOrigin } from '../../engine/stream/stream.ts';
 import {
   checkFolderColumns,
@@ -250,13 +251,15 @@ export abstract class FileSetSource<Layout extends FileLayout> implements Source
     const schema = pruneSchema(agreed.schema, columns, this.paths[0]);
     const splits: FileSplit[] = [];
     const files = this.#filesWithin(agreed);
-    for (const one of files) {
+    const { name: format, opensAtOnce } = this.#format;
+    const splitsOf = async (one: (typeof files)[number]): Promise<FileSplit[]> => {
       throwIfAborted(run.signal, 'read');
       const known = this.#known(one, agreed, schema, needs);
       const { file, constants } = known;
-      const whole = { format: this.#format.name, file, constants, ...(one.stamp && { stamp: one.stamp }) };
-      for (const part of await this.#format.cut(known, targetBytes)) splits.push({ ...part, ...whole });
-    }
+      const whole = { format, file, constants, ...(one.stamp && { stamp: one.stamp }) };
+      return (await this.#format.cut(known, targetBytes)).map((part) => ({ ...part, ...whole }));
+    };
+    for await (const some of mapOrdered(files, opensAtOnce, splitsOf)) splits.push(...some);
     const layouts = agreed.files.map(({ layout }) => layout);
     return {
       schema,

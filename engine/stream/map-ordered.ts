@@ -4,7 +4,7 @@
  * running calls are awaited before the input is closed.
  */
 export async function* mapOrdered<In, Out>(
-  input: AsyncIterable<In>,
+  input: AsyncIterable<In> | Iterable<In>,
   concurrency: number,
   apply: (element: In) => Promise<Out>,
 ): AsyncGenerator<Out> {
