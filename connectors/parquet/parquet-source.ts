@@ -22,7 +22,7 @@ import { type ConstantColumn, type FolderColumns, partitionField } from '../fold
 import type { UrlVersions } from '../http/request.ts';
 import type { LocatedBatch, ParquetBackendName, ParquetFileInfo, ParquetFileReader } from './backend.ts';
 import { parquetBackend } from './backends.ts';
-import { cutRowGroup, type RowRange } from './pages/cut-row-group.ts';
+import { cutRowGroup, RANGE_ROWS, type RowRange } from './pages/cut-row-group.ts';
 import { boundText, hasPageBounds, mayMatch, pagesWithin } from './pages/pages-within.ts';
 import { hasPlainPages } from './pages/read-pages.ts';
 
@@ -242,8 +242,8 @@ type ParquetPart = {
 };
 
 /**
- * Cuts rows of one file into parts. Neighbouring row groups are joined up to the target. A larger row group is
- * a part of its own, or several if its pages can be read separately.
+ * Cuts rows of one file into parts. Neighbouring row groups are joined up to the target and RANGE_ROWS. A
+ * larger row group is a part of its own, or several if its pages can be read separately.
  */
 async function partsOf(
   known: KnownFile<ParquetFileInfo>,
@@ -274,7 +274,7 @@ async function partsOf(
         : hasPlainPages(info, number, stored)
           ? await cutRowGroup(file, group, stored)
           : undefined;
-      if (ranges !== undefined || bytes + size > targetBytes) cut();
+      if (ranges !== undefined || bytes + size > targetBytes || rows + group.rows > RANGE_ROWS) cut();
       for (const some of ranges ?? [])
         parts.push({
           bytes: Math.max(Math.ceil((size * some.rows) / group.rows), RANGE_BYTES * some.rows),

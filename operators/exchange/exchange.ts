@@ -64,6 +64,8 @@ export type ExchangeParams = JsonObject & {
 
 /** Bytes of files that one task reads. A smaller source is read as one stream. */
 export const SPLIT_BYTES = 2 << 20;
+/** Most rows that one task reads, unless one range of a file has more: a few columns of many rows are few bytes. */
+export const SPLIT_ROWS = 1 << 19;
 
 const MOST_PARTS = 1024;
 
@@ -71,7 +73,7 @@ const MOST_PARTS = 1024;
 const STREAM_PARTS = 128;
 
 /**
- * Sizes of the parts and tasks of an exchange, in bytes of rows in memory. All are multiples of `splitBytes`,
+ * Sizes of the parts and tasks of an exchange, in bytes of rows in memory. They depend on `splitBytes`,
  * the bytes that a task reads.
  */
 export class PartSizes {
@@ -90,8 +92,8 @@ export class PartSizes {
   readonly ofStream: number;
 
   constructor(splitBytes = SPLIT_BYTES) {
-    this.part = 4 * splitBytes;
-    this.unit = 2 * splitBytes;
+    this.part = 2 * splitBytes;
+    this.unit = splitBytes / 4;
     this.streamed = 16 * splitBytes;
     this.broadcast = 8 * splitBytes;
     this.ofStream = 4 * splitBytes;

@@ -21,7 +21,7 @@ import { SortRows } from '../dataflow/sort-rows.ts';
 import { splitCalls, wholePartitions } from '../dataflow/window/whole-partitions.ts';
 import { type WindowOptions, WindowRows } from '../dataflow/window/window-rows.ts';
 import { type ChainOperator, isBinary } from '../pipeline/operator-chain.ts';
-import { type DividedRows, type Division, RowTasks } from '../pipeline/read-rows-tasks.ts';
+import { dividedAtOnce, type DividedRows, type Division, RowTasks } from '../pipeline/read-rows-tasks.ts';
 import { eachOf, type SplitGroup } from '../pipeline/read-splits.ts';
 import {
   afterExchange,
@@ -288,7 +288,8 @@ export class ExchangedRows implements RowExchange {
     const all = await collected(work);
     const number = parts ?? sizes.partsOf(bytesAfter(all));
     if (number === 1) return dividedRows(all, { by: { kind: 'evenly' }, parts: 1 }, home, ctx);
-    const bounds = await rangeBounds(all, { keys: by.keys, parts: number, place: home.place }, ctx);
+    const at = { keys: by.keys, parts: number, place: home.place, partBytes: sizes.part };
+    const bounds = await rangeBounds(all, at, ctx);
     if (bounds === undefined) return new DividedParts(0);
     return dividedRows(all, { by, parts: number, bounds }, home, ctx);
   }
@@ -454,8 +455,9 @@ async function* eachUnit(divided: DividedParts, home: PartsPlace, least: number)
   }
 }
 
-/** The sample consists of every EVERYth row of at most MOST_TASKS tasks. */
+/** The sample has about SAMPLED rows of at most MOST_TASKS tasks, and at most every EVERYth row. */
 const MOST_TASKS = 64;
+const SAMPLED = 1 << 10;
 const EVERY = 32;
 
 /**
@@ -468,12 +470,21 @@ async function rangeBounds(
     keys,
     parts,
     place,
-  }: { readonly keys: readonly SortKey[]; readonly parts: number; readonly place: Place },
+    partBytes,
+  }: {
+    readonly keys: readonly SortKey[];
+    readonly parts: number;
+    readonly place: Place;
+    /** Bytes of a task's rows if the rows were exchanged before. */
+    readonly partBytes: number;
+  },
   ctx: ExecutionContext,
 ): Promise<PartitionRef | undefined> {
   const sampled = (every: number, tasks: number) =>
     new RowTasks(work, ctx).samples((task) => new SampleKeys(keys, task, every), tasks);
-  let samples = await sampled(EVERY, MOST_TASKS);
+  const most = (taskBytes({ work, schema: work.source }) ?? [partBytes]).reduce((a, b) => Math.max(a, b), 0);
+  const every = Math.ceil(most / Math.max(1, rowBytes(work.source)) / SAMPLED);
+  let samples = await sampled(Math.max(EVERY, every), MOST_TASKS);
   // The sample may miss all rows if they are few; then the first rows of every task are used.
   if (samples.length === 0) samples = await sampled(1, Number.POSITIVE_INFINITY);
   if (samples.length === 0) return undefined;
@@ -572,7 +583,7 @@ export function belowOf({ work }: Pick<ExchangeInput, 'work'>): readonly RowStag
  * Estimates the memory for dividing an input's rows among parts, as stages: first the stages of the exchanges
  * that the input depends on, then its own tasks. In memory at a time: in each thread a task's input rows or a
  * table of them, the rows by part, a copy of these in one array, and the previous task's garbage; and the
- * results of two more tasks that have ended.
+ * results of further tasks that have ended.
  */
 export function dividingStages(
   by: string,
@@ -584,7 +595,7 @@ export function dividingStages(
   const largest = tasks?.reduce((most, bytes) => Math.max(most, bytes), 0) ?? sizes.ofStream;
   const kept = (tasks?.length ?? 0) * (ENTRY_BYTES * mostPartitions(parts) + PART_BYTES * parts);
   const name = `exchange ${by}, tasks of ${formatBytes(largest)}`;
-  return [...belowOf({ work }), { name, bytes: (5 * threads + 2) * largest + kept }];
+  return [...belowOf({ work }), { name, bytes: (4 * threads + dividedAtOnce(threads) + 1) * largest + kept }];
 }
 
 /**

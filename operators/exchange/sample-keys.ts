@@ -5,10 +5,7 @@ import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { RowOperator } from '../dataflow/row-operator.ts';
 
-/** Approximate maximum of sampled rows per task. */
-const MOST_SAMPLED = 1 << 11;
-
-/** Yields the sort keys of every `every`th row, with the rows' positions, from the first rows of a task. */
+/** Yields the sort keys of every `every`th row of a task, with the rows' positions. */
 export class SampleKeys extends RowOperator {
   readonly name = 'sample-keys';
   readonly #keys: readonly SortKey[];
@@ -35,12 +32,10 @@ export class SampleKeys extends RowOperator {
   protected async *batches(input: BatchStream): AsyncGenerator<RecordBatch> {
     const [task, every] = [this.#task, this.#every];
     let firstRow = 0;
-    for await (const whole of input) {
-      const batch = whole.slice(0, MOST_SAMPLED * every - firstRow);
+    for await (const batch of input) {
       const sample = sampleKeys(batch, this.#keys, { task, firstRow, every });
       if (sample.numRows > 0) yield sample;
       firstRow += batch.numRows;
-      if (firstRow >= MOST_SAMPLED * every) return;
     }
   }
 }

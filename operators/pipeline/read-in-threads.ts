@@ -25,7 +25,7 @@ import { SortRows } from '../dataflow/sort-rows.ts';
 import { Limit } from '../dataflow/top-rows.ts';
 import { Union } from '../dataflow/union.ts';
 import { ExchangeRoom } from '../exchange/exchange-room.ts';
-import { PartSizes, SPLIT_BYTES } from '../exchange/exchange.ts';
+import { PartSizes, SPLIT_BYTES, SPLIT_ROWS } from '../exchange/exchange.ts';
 import { ExchangedRows, type ExchangeInput, UnitedRows } from '../exchange/exchanged-rows.ts';
 import { JoinedExchange } from '../exchange/joined-exchange.ts';
 import { OrderRows, Wide } from '../exchange/wide-operators.ts';
@@ -210,7 +210,7 @@ class SplitSource implements Source {
       device.parallelism < FEWEST_THREADS
     )
       return `fewer than ${FEWEST_THREADS} threads would be no faster`;
-    const groups = groupSplits(splits, splitBytes);
+    const groups = groupSplits(splits, splitBytes, SPLIT_ROWS);
     const taken = { kind: 'splits', groups, readHere, ...(mostValues && { mostValues }), whenRead } as const;
     return { source: schema, schema, operators: [], device, taken };
   }

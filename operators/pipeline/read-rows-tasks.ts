@@ -147,11 +147,11 @@ export class RowTasks {
   }
 
   /**
-   * Most dividing tasks that are running or have results that were not taken yet. It is lower than `#atOnce`,
-   * since each result contains all rows of its task.
+   * Most dividing tasks that are running, or have results that wait for the result of an earlier task: a few
+   * more than threads, since tasks do not take equally long.
    */
   get #dividedAtOnce(): number {
-    return this.#work.device.parallelism + 1;
+    return dividedAtOnce(this.#work.device.parallelism);
   }
 
   async *#ofSplits<Read extends GroupEnd>(
@@ -256,6 +256,11 @@ export class RowTasks {
   get #schemaRef(): PartitionRef {
     return partitionRef(`${this.#name}/schema`);
   }
+}
+
+/** Most dividing tasks whose rows are in memory. */
+export function dividedAtOnce(threads: number): number {
+  return threads + Math.ceil(threads / 4);
 }
 
 async function allOf<T>(elements: AsyncIterable<T>): Promise<T[]> {

@@ -9,23 +9,26 @@ import type { ByteRange, SourceSplit, SplitEnd } from '../../engine/stream/split
 export type SplitGroup = readonly SourceSplit[];
 
 /**
- * Puts neighbouring splits into groups of at most `targetBytes`, one group for each task; a larger split is a
- * group of its own. So is every range of a text file: it may have to be read again if its start was a guess,
+ * Puts neighbouring splits into groups of at most `targetBytes` and `targetRows`, one group for each task; a
+ * larger split is a group of its own. So is every range of a text file: it may have to be read again if its start was a guess,
  * and its rows and lines count for the range after it.
  */
-export function groupSplits(splits: readonly SourceSplit[], targetBytes: number): SplitGroup[] {
+export function groupSplits(
+  splits: readonly SourceSplit[],
+  targetBytes: number,
+  targetRows = Number.POSITIVE_INFINITY,
+): SplitGroup[] {
   const groups: SourceSplit[][] = [];
-  let bytes = 0;
+  let [bytes, rows] = [0, 0];
   let alone = true;
   for (const split of splits) {
     const isRange = split.range !== undefined;
-    if (alone || isRange || bytes + split.bytes > targetBytes) {
+    bytes += split.bytes;
+    rows += split.rows ?? 0;
+    if (alone || isRange || bytes > targetBytes || rows > targetRows) {
       groups.push([split]);
-      bytes = split.bytes;
-    } else {
-      groups[groups.length - 1].push(split);
-      bytes += split.bytes;
-    }
+      [bytes, rows] = [split.bytes, split.rows ?? 0];
+    } else groups[groups.length - 1].push(split);
     alone = isRange;
   }
   return groups;

@@ -22,8 +22,8 @@ export type RowRange = JsonObject & {
   readonly starts: { readonly [column: string]: { readonly at: number; readonly skip: number } };
 };
 
-/** Most rows of a range, unless one page has more; the same as the rows of a chunk of ratings. */
-export const RANGE_ROWS = 1 << 20;
+/** Most rows of a range. */
+export const RANGE_ROWS = 1 << 19;
 /** Number of headers to read before other work gets a turn. */
 const HEADERS_AT_ONCE = 500;
 
@@ -33,8 +33,8 @@ interface Page {
 }
 
 /**
- * Cuts a large row group between pages, so that threads share it and no thread holds all of it. Reads only
- * the pages' headers. Undefined for a small row group, and if a header is not as expected; then reading the
+ * Cuts a large row group, so that threads share it and no thread holds all of it. Reads only the pages'
+ * headers. Undefined for a small row group, and if a header is not as expected; then reading the
  * pages in order reports the error.
  */
 export async function cutRowGroup(
@@ -59,7 +59,7 @@ export async function cutRowGroup(
         ),
       );
     // Ranges are cut between pages of the column with the fewest, largest pages, so that each of these pages
-    // is decompressed only once.
+    // is decompressed only once, unless it has more rows than a range.
     const [fewest] = [...pages.values()].sort((left, right) => left.length - right.length);
     return rangesOf(
       fewest.map(({ firstRow }) => firstRow),
@@ -99,8 +99,13 @@ async function pagesOf(
   return pages;
 }
 
-/** Ranges between some of the cuts; cuts ascend from 0. */
-function rangesOf(cuts: readonly number[], rows: number): { readonly from: number; readonly rows: number }[] {
+/** Ranges between some of the pages' first rows, which ascend from 0, and within pages of more rows than a range. */
+function rangesOf(pages: readonly number[], rows: number): { readonly from: number; readonly rows: number }[] {
+  const cuts = pages.flatMap((first, page) => {
+    const own = (pages[page + 1] ?? rows) - first;
+    const parts = Math.ceil(own / RANGE_ROWS);
+    return Array.from({ length: parts }, (_, part) => first + Math.floor((part * own) / parts));
+  });
   const chosen = [0];
   for (const [index, cut] of cuts.entries()) {
     const next = cuts[index + 1] ?? rows;
