@@ -38,7 +38,11 @@ export function exchangeRoomOf(session: RunSession): ExchangeRoom {
 function processMemory(session: RunSession, workers: number): ProcessMemory {
   const { memoryBudget: budget } = session;
   if (budget >= SCARCE_BYTES)
-    return { budget, process: baseBytes(workers) + collectBytes(budget), garbage: LOST_SHARE + 1 / COLLECT_SHARE };
+    return {
+      budget,
+      process: baseBytes(workers) + collectBytes(budget),
+      garbage: LOST_SHARE + 1 / COLLECT_SHARE,
+    };
   const waiting = budget / SCARCE_COLLECT_SHARE;
   let saves = false;
   const save = () => {

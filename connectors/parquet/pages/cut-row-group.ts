@@ -100,7 +100,10 @@ async function pagesOf(
 }
 
 /** Ranges between some of the pages' first rows, which ascend from 0, and within pages of more rows than a range. */
-function rangesOf(pages: readonly number[], rows: number): { readonly from: number; readonly rows: number }[] {
+function rangesOf(
+  pages: readonly number[],
+  rows: number,
+): { readonly from: number; readonly rows: number }[] {
   const cuts = pages.flatMap((first, page) => {
     const own = (pages[page + 1] ?? rows) - first;
     const parts = Math.ceil(own / RANGE_ROWS);
