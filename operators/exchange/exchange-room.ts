@@ -60,8 +60,9 @@ export class ExchangeRoom {
   }
 
   /**
-   * Reserves memory for the tasks of a run; its stages run one after the other. Throws CapacityError if the
-   * budget is too small for the process and these tasks, even with all parts in files.
+   * Reserves memory for the tasks of a run; its stages run one after the other, so a later call for the same run
+   * reserves only what is more. Throws CapacityError if the budget is too small for the process and these tasks,
+   * even with all parts in files.
    */
   keepFor(stages: readonly RowStage[]): void {
     const { budget, process, save } = this.#memory;
@@ -72,11 +73,16 @@ export class ExchangeRoom {
         `the stage "${name}" needs about ${formatBytes(least)} (its tasks ${formatBytes(bytes)}, the process itself ${formatBytes(process)}) but the memory budget is ${formatBytes(budget)}`,
         {
           phase: 'plan',
-          advice: `Raise memoryBudget to ${formatBytes(Math.ceil(SPARE * least))} or more, or use fewer workers`,
+          advice: `Raise memoryBudget to ${this.leastFor(bytes)} or more, or use fewer workers`,
         },
       );
     save?.();
-    this.#keep(bytes);
+    this.#keep(Math.max(0, bytes - this.#tasks));
+  }
+
+  /** Text for the least budget of tasks that need `bytes` bytes. */
+  leastFor(bytes: number): string {
+    return formatBytes(Math.ceil(SPARE * (this.#memory.process + bytes)));
   }
 
   #keep(bytes: number): void {
@@ -105,6 +111,11 @@ export class ExchangeRoom {
       return false;
     this.#taken += bytes;
     return true;
+  }
+
+  /** Bytes of parts in memory for which there is no room any more. */
+  get excess(): number {
+    return this.#parent?.excess ?? Math.max(0, this.#taken - this.bytes);
   }
 
   give(bytes: number): void {

@@ -34,6 +34,7 @@ import {
   type RowPart,
   type RowsWork,
   RowUnit,
+  spillExcess,
   unitsOfStream,
 } from '../pipeline/task-input.ts';
 import type { ExchangeRoom, RowStage } from './exchange-room.ts';
@@ -191,6 +192,10 @@ export class DividedParts {
     for (const [part, own] of bytes.entries()) this.bytes[part] += own;
   }
 
+  *partitions(): Generator<KeptPartition> {
+    for (const { partitions } of this.#tasks) yield* partitions;
+  }
+
   /** The rows of the parts [first, end): part by part, and within a part in the order of tasks. */
   ofParts(first: number, end: number): RowPart[] {
     return Array.from({ length: end - first }, (_, i) => this.#ofPart(first + i)).flat();
@@ -271,6 +276,10 @@ export class ExchangedRows implements RowExchange {
     const units = eachUnit(divided, home, given === undefined ? this.#input.sizes.unit : 0);
     if (windows && divided.bytes.some((part) => part > this.#mostBytes))
       return this.#unitsOf(this.#afterUnits(units, ctx), ctx);
+    if (!windows && by.kind !== 'range') {
+      const name = `after the exchange ${describeExchange(by)}`;
+      await reserveParts(name, [divided], { input: this.#input, bytes: divided.bytes }, ctx);
+    }
     return { ...own, bytes: divided.total, taken: { kind: 'units', units } };
   }
 
@@ -365,10 +374,8 @@ export class ExchangedRows implements RowExchange {
   streamed(work: RowsWork, ctx: ExecutionContext): BatchStream {
     const { after } = this.#options;
     const { device, room, sizes } = this.#input;
-    if (this.#holdsPartitions) {
-      const bytes = work.bytes ?? estimatedBytes(this.#input) ?? 0;
-      room.keepFor([partsStage('window functions of whole partitions', bytes, 1)]);
-    }
+    if (this.#holdsPartitions)
+      room.keepFor([partsStage('window functions of whole partitions', this.#bytesOf(work), 1)]);
     const home = partsPlace(this.#input);
     const sorted = async (own: RowsWork, sort: SortRows): Promise<RowsWork> => {
       const all = await collected(own);
@@ -377,7 +384,14 @@ export class ExchangedRows implements RowExchange {
       const divided = await this.#divided(all, { kind: 'range', keys }, parts, ctx);
       const units = eachUnit(divided, home, sizes.unit);
       const { schema } = own;
-      return { source: schema, schema, operators: [sort], device, taken: { kind: 'units', units } };
+      return {
+        source: schema,
+        schema,
+        operators: [sort],
+        device,
+        bytes: divided.total,
+        taken: { kind: 'units', units },
+      };
     };
     const batches = async function* (this: ExchangedRows) {
       let own = work;
@@ -395,6 +409,11 @@ export class ExchangedRows implements RowExchange {
     return batchStream(schema, batches.call(this));
   }
 
+  /** Bytes of a work's rows, as far as they are known. */
+  #bytesOf({ bytes }: RowsWork): number {
+    return bytes ?? estimatedBytes(this.#input) ?? 0;
+  }
+
   /** The results of a window over a work's sorted rows, in the calling thread, with limits of the rows that it holds. */
   async #windows(options: WindowOptions, work: RowsWork, ctx: ExecutionContext): Promise<BatchStream> {
     const { sizes, room } = this.#input;
@@ -403,7 +422,11 @@ export class ExchangedRows implements RowExchange {
     // Also the joined columns, the bounds of frames and the results.
     const each = 2 * rowBytes(work.schema) + 64;
     const most = Math.floor(Math.max(2 * sizes.part, room.bytes / 2) / each);
-    const limits = { rows: Math.ceil(sizes.part / each), ...(Number.isFinite(most) && { most }) };
+    const budget = room.leastFor(partsStage('', this.#bytesOf(work), 1).bytes);
+    const limits = {
+      rows: Math.ceil(sizes.part / each),
+      ...(!this.#holdsPartitions && Number.isFinite(most) && { most, budget }),
+    };
     const rows = () => batchStream(all.schema, new RowTasks(all, ctx).batches());
     const { schema } = all;
     const stream = whole.calls.length === 0 ? rows() : wholePartitions(whole, schema, rows, ctx);
@@ -605,6 +628,27 @@ export function dividingStages(
  */
 export function partsStage(name: string, bytes: number, threads: number): RowStage {
   return { name: `${name}, parts of ${formatBytes(bytes)}`, bytes: (4 * threads + 2) * bytes };
+}
+
+/**
+ * Reserves memory for the tasks of parts of which some are larger than planned, since one key has very many rows;
+ * `bytes`: of the rows of each task. Parts in memory go to files as far as that needs it. Throws CapacityError if
+ * the budget is too small.
+ */
+export async function reserveParts(
+  name: string,
+  divided: readonly DividedParts[],
+  { input, bytes }: { readonly input: ExchangeInput; readonly bytes: Iterable<number> },
+  ctx: ExecutionContext,
+): Promise<void> {
+  const { sizes, room, device } = input;
+  const largest = [...bytes].toSorted((a, b) => b - a).slice(0, device.parallelism);
+  const most = largest[0] ?? 0;
+  if (most <= MOST_SHARE * sizes.part) return;
+  const all = largest.reduce((sum, one) => sum + one, 0);
+  room.keepFor([{ name: `${name}, largest part ${formatBytes(most)}`, bytes: 4 * all + 2 * most }]);
+  const home = partsPlace(input);
+  for (const one of divided) await spillExcess(one.partitions(), home, ctx);
 }
 
 /**

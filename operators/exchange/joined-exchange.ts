@@ -28,6 +28,7 @@ import {
   belowOf,
   dividingStages,
   partsStage,
+  reserveParts,
 } from './exchanged-rows.ts';
 
 export type JoinSides = Readonly<Record<Side, ExchangeInput>>;
@@ -160,6 +161,10 @@ export class JoinedExchange implements RowExchange {
       mayBroadcast({ ...this.#params, build: 'left' }) && leftBytes < rightBytes ? 'left' : 'right';
     const join = new JoinRows({ ...this.#params, build });
     const { schema: columns, device } = this.#sides[build];
+    const streamed = rows[otherSide(build)].bytes;
+    const most = this.#mostStreamed(build);
+    const bytes = rows[build].bytes.map((own, part) => own + Math.min(streamed[part], most));
+    await reserveParts('join', [rows.left, rows.right], { input: this.#sides[build], bytes }, ctx);
     const units = this.#unitsOf(rows, build, await otherRows(columns, device.place, ctx));
     const probe = this.#sides[otherSide(build)];
     return {
@@ -201,7 +206,7 @@ export class JoinedExchange implements RowExchange {
   ): AsyncGenerator<RowUnit> {
     const [probe, held] = [rows[otherSide(build)], rows[build]];
     const bytesAt = (part: number) => probe.bytes[part] + held.bytes[part];
-    const most = mayBroadcast({ ...this.#params, build }) ? this.#sizes.streamed : Number.POSITIVE_INFINITY;
+    const most = this.#mostStreamed(build);
     const home = partsPlace(this.#sides[build]);
     for (let part = 0; part < probe.parts;) {
       const first = part;
@@ -213,6 +218,14 @@ export class JoinedExchange implements RowExchange {
       const others = [other(unit, pieces.length > 1)];
       for (const piece of pieces) yield new RowUnit(piece, { ...home, others });
     }
+  }
+
+  /** Most bytes of the streamed side for one task: fewer where memory is scarce. */
+  #mostStreamed(build: Side): number {
+    if (!mayBroadcast({ ...this.#params, build })) return Number.POSITIVE_INFINITY;
+    const { room, device } = this.#sides[build];
+    const share = room.bytes / partsStage('', 1, device.parallelism).bytes;
+    return Math.min(this.#sizes.streamed, Math.max(this.#sizes.part, share));
   }
 
   #schema(join: JoinRows): Schema {

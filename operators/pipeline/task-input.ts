@@ -99,7 +99,7 @@ export interface KeptPartition {
   readonly ref: PartitionRef;
   readonly bytes: number;
   /** True if it is in a file. */
-  readonly spilled: boolean;
+  spilled: boolean;
   /** Number of its parts that are still needed. */
   left: number;
 }
@@ -217,17 +217,35 @@ export async function keepPartitions(
   ctx: ExecutionContext,
 ): Promise<KeptPartition[]> {
   const bytes = partitions.reduce((sum, partition) => sum + partition.bytes, 0);
-  const spilled = bytes > 0 && !room.take(bytes);
-  if (spilled) {
-    const steps = new StepList(contracts);
-    steps.spill(
-      STAGE,
-      place,
-      partitions.map(({ ref }) => ref),
-    );
-    await runSteps(steps.steps, ctx);
+  const kept = partitions.map((partition) => ({ ...partition, spilled: false }));
+  if (bytes > 0 && !room.take(bytes)) await spillPartitions(kept, place, ctx);
+  return kept;
+}
+
+async function spillPartitions(
+  partitions: readonly KeptPartition[],
+  place: Place,
+  ctx: ExecutionContext,
+): Promise<void> {
+  const steps = new StepList(contracts);
+  const refs = partitions.map(({ ref }) => ref);
+  steps.spill(STAGE, place, refs);
+  await runSteps(steps.steps, ctx);
+  for (const partition of partitions) partition.spilled = true;
+}
+
+/** Moves partitions in memory to files until the others have room, after memory was reserved for tasks. */
+export async function spillExcess(
+  partitions: Iterable<KeptPartition>,
+  { place, room }: PartsPlace,
+  ctx: ExecutionContext,
+): Promise<void> {
+  for (const partition of partitions) {
+    if (room.excess === 0) return;
+    if (partition.spilled || partition.left === 0) continue;
+    await spillPartitions([partition], place, ctx);
+    room.give(partition.bytes);
   }
-  return partitions.map((partition) => ({ ...partition, spilled }));
 }
 
 /** Cuts a stream into units of about `bytes` bytes. A stream of few rows becomes one small unit. */

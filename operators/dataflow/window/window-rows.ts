@@ -76,6 +76,8 @@ interface HeldLimits {
   readonly rows?: number;
   /** If it must hold more, it throws CapacityError. */
   readonly most?: number;
+  /** Text for a memory budget in which it may hold all rows. */
+  readonly budget?: string;
 }
 
 /**
@@ -193,8 +195,7 @@ export class WindowRows extends RowOperator {
 class HeldRows {
   readonly #options: WindowOptions;
   readonly #schema: Schema;
-  readonly #least: number;
-  readonly #most: number;
+  readonly #limits: Required<HeldLimits>;
   #pieces: Piece[] = [];
   #rows = 0;
   /** The number of rows that are held for later ones alone. */
@@ -202,9 +203,10 @@ class HeldRows {
   #limit: number;
   #states: readonly WindowState[] = [];
 
-  constructor(options: WindowOptions, schema: Schema, { rows = HELD_ROWS, most = Infinity }: HeldLimits) {
+  constructor(options: WindowOptions, schema: Schema, limits: HeldLimits) {
     [this.#options, this.#schema] = [options, schema];
-    [this.#least, this.#limit, this.#most] = [rows, rows, most];
+    this.#limits = { rows: HELD_ROWS, most: Infinity, budget: '', ...limits };
+    this.#limit = this.#limits.rows;
     this.#states = options.calls.map(newState);
   }
 
@@ -218,7 +220,7 @@ class HeldRows {
   *finish(): Generator<RecordBatch> {
     if (this.#rows > this.#given) yield* this.#computed(this.#inputs(false), this.#rows);
     this.#pieces = [];
-    [this.#rows, this.#given, this.#limit] = [0, 0, this.#least];
+    [this.#rows, this.#given, this.#limit] = [0, 0, this.#limits.rows];
     this.#states = this.#options.calls.map(newState);
   }
 
@@ -234,14 +236,14 @@ class HeldRows {
       this.#drop(Math.max(0, needed));
       this.#given = known - Math.max(0, needed);
     }
-    this.#limit = Math.max(this.#least, 2 * this.#rows);
-    if (this.#rows > this.#most)
+    const { rows, most, budget } = this.#limits;
+    this.#limit = Math.max(rows, 2 * this.#rows);
+    if (this.#rows > most)
       throw new CapacityError(
-        `the window functions need ${formatCount(this.#rows)} rows of one partition at a time, and the memory budget leaves room for ${formatCount(this.#most)}`,
+        `the window functions need ${formatCount(this.#rows)} rows of one partition at a time, and the memory budget leaves room for ${formatCount(most)}`,
         {
           phase: 'window-rows',
-          advice:
-            'Raise memoryBudget, partition by more columns, or use frames of fewer rows with equal keys',
+          advice: `Raise memoryBudget to ${budget} or more, or partition or order by more columns`,
         },
       );
   }

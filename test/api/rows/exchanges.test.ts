@@ -14,7 +14,20 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
-import { col, count, type Dataset, last, mean, Session } from '../../../index.ts';
+import {
+  type CapacityError,
+  col,
+  collectSet,
+  count,
+  type Dataset,
+  last,
+  mean,
+  median,
+  rowNumber,
+  functions,
+  Session,
+  sum,
+} from '../../../index.ts';
 import { exchangeRoomOf } from '../../../api/run-rows.ts';
 import { ExchangeRoom } from '../../../operators/exchange/exchange-room.ts';
 import { hostMeter } from '../../../engine/run/memory-meter.ts';
@@ -80,12 +93,43 @@ const wide = {
       .join(rows.dropDuplicates('user').select('user'), 'user')
       .groupBy('word')
       .agg(count()),
+  windows: (rows) =>
+    rows.select(
+      'row',
+      rowNumber()
+        .over({ partitionBy: 'user', orderBy: [col('rating').desc(), 'row'] })
+        .as('n'),
+    ),
+  'windows of one partition': (rows) =>
+    rows.select(
+      'row',
+      sum('user')
+        .over({ orderBy: ['word', 'row'] })
+        .as('s'),
+      sum('user').over({}).as('all'),
+    ),
   'groups of a union': (rows) => united(rows).groupBy('word').agg(count(), mean('rating'), last('row')),
   'order of a union': (rows) => united(rows).filter(col('row').gt(20)).orderBy('word').select('row', 'word'),
   'a union joined with a union': (rows) =>
     united(rows).join(united(rows).select('row', col('word').as('w')), 'row'),
 } satisfies Record<string, (rows: Dataset) => Dataset>;
 const cases = Object.entries(wide);
+
+/** Plans that hold the rows of one key; `one` is the same in all rows. */
+const large: Readonly<Record<string, (rows: Dataset) => Dataset>> = {
+  collectSet: (rows) => rows.groupBy('one').agg(collectSet('long').as('s')).explode('s'),
+  median: (rows) => many(rows).groupBy('one').agg(median('row').as('m')),
+  pivot: (rows) => many(rows).groupBy('one').pivot('one', [true]).agg(median('row')),
+  join: (rows) =>
+    rows.filter(col('row').lt(9)).join(rows.select('one', col('long').as('other')), 'one', 'full'),
+  asOfJoin: (rows) => rows.asOfJoin(rows.select('one', 'row', col('long').as('w')), { on: 'one', at: 'row' }),
+  'a window up to the last row': (rows) =>
+    rows.withColumn('n', last('row').over({ partitionBy: 'one', orderBy: 'row', rows: [0, Infinity] })),
+  'a window of equal keys': (rows) => rows.withColumn('n', count().over({ orderBy: 'one' })),
+};
+const many = (rows: Dataset) =>
+  rows.crossJoin((rows.session as Session).fromRows(Array.from({ length: 9 }, (_, i) => ({ i }))));
+
 /** Ranges, and hashes of two inputs. */
 const ending = cases.filter(([name]) => ['order', 'join'].includes(name));
 
@@ -224,6 +268,40 @@ describe('budgets', () => {
     await using enough = await within(`${Math.ceil(least)}MiB`);
     expect((await wide.order(rowsOf(enough)).toArray()).length).toBe(ROWS);
   });
+
+  it.each(Object.entries(large).filter((_, i) => isDeep || i % 3 === 0))(
+    'that do not hold one large part are refused with the least: %s',
+    async (_name, make) => {
+      await using session = await open(2);
+      const text = 'a text of so many letters that rows are much larger than what tasks hold besides, ';
+      const long = functions.concat(text, text, col('row').cast('utf8'));
+      const rows = rowsOf(session).withColumns({ one: col('rating').ge(0), long });
+      const ordered = async () =>
+        (await make(rows)
+          .orderBy(...Object.keys((await make(rows).first())!))
+          .toArray()) as object[];
+      const wanted = textOf(await ordered());
+      let budget = 2 ** 18;
+      vi.spyOn(exchangeRoomOf(session), 'lease').mockImplementation(() =>
+        new ExchangeRoom({ budget, process: 100_000, garbage: 0 }).lease(),
+      );
+      const refusals: string[] = [];
+      for (;;) {
+        const found = await ordered().catch((error: unknown) => error as CapacityError);
+        if (Array.isArray(found)) {
+          expect(textOf(found)).toBe(wanted);
+          break;
+        }
+        expect(found).toMatchObject({ name: 'CapacityError' });
+        const [, least, unit] = /Raise memoryBudget to ([\d.]+) ([KM])iB or more/.exec(found.message)!;
+        expect(1.05 * Number(least) * { K: 2 ** 10, M: 2 ** 20 }[unit]!).toBeGreaterThan(budget);
+        // The number is rounded.
+        budget = 1.05 * Number(least) * { K: 2 ** 10, M: 2 ** 20 }[unit]!;
+        refusals.push(found.message);
+      }
+      expect(refusals.some((text) => /largest part|whole partitions|at a time/.test(text))).toBe(true);
+    },
+  );
 
   it('leave to parts what the process and the tasks of a run do not take', async () => {
     await using session = await within('256MiB');
