@@ -73,8 +73,8 @@ export function count(value?: string | Column): AggregateColumn<string, bigint> 
 export const countDistinct = (value: string | Column): AggregateColumn<string, bigint> =>
   made('countDistinct', value);
 /**
- * An exact int64 for integers (DataError if it overflows), float64 for others; null without values:
- * `sum('plays')`.
+ * An exact int64 for integers and decimal(38,s) for decimals (DataError beyond them), float64 for floats; null
+ * without values: `sum('plays')`. A decimal of more digits than a number has is a text in JavaScript.
  */
 export const sum = (value: string | Column): AggregateColumn<string, number | bigint | null> =>
   made('sum', value);
@@ -110,12 +110,13 @@ export const collectList = <Value = unknown>(
 export const collectSet = <Value = unknown>(
   value: string | Column<string, Value>,
 ): AggregateColumn<string, NonNullable<Value>[]> => made('collectSet', value);
-/** The exact median as float64, as `quantile` with p = 0.5; null without values: `median('price')`. */
+/** The exact median, as `quantile` with p = 0.5; null without values: `median('price')`. */
 export const median = (value: string | Column): AggregateColumn<string, number | null> =>
   made('median', value);
 /**
- * The exact quantile of numbers as float64; null without values: `quantile('price', 0.9)`. Of n sorted values,
- * numbered from 0, it is the one at p (n - 1), interpolated linearly between two; NaN is the largest.
+ * The exact quantile of numbers as float64, of decimals in their type; null without values:
+ * `quantile('price', 0.9)`. Of n sorted values, numbered from 0, it is the one at p (n - 1), interpolated
+ * linearly between two; NaN is the largest.
  * Throws UsageError unless p is from 0 to 1.
  */
 export const quantile = (value: string | Column, p: number): AggregateColumn<string, number | null> => {

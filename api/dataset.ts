@@ -107,8 +107,9 @@ export class Dataset<Row extends object = AnyRow> extends Rows<Row> {
   }
 
   /**
-   * The rows of this data set, then the rows of others. All must have the same columns, in any order. Running
-   * it throws UsageError if columns differ in name or type.
+   * The rows of this data set, then the rows of others. All must have the same columns, in any order. Columns
+   * of different integers, floats or decimals get a type that has all their values. Running it throws UsageError
+   * if columns differ in name, or in type without such a type.
    */
   union(...others: readonly Dataset<Row>[]): Dataset<Row> {
     const stranger = others.findIndex((other) => !(other instanceof Dataset));

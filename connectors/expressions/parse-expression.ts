@@ -17,7 +17,13 @@ import {
   tooDeep,
 } from '../../engine/expressions/expression.ts';
 import { functions } from '../../engine/expressions/functions/table.ts';
-import { type ValueType, valueTypes } from '../../engine/expressions/types.ts';
+import {
+  decimalType,
+  isValueType,
+  typeList,
+  type ValueType,
+  valueTypes,
+} from '../../engine/expressions/types.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 
 /**
@@ -182,9 +188,12 @@ class Conversion {
     if (!('name' in to)) throw this.#unsupported(node);
     if (to.name === NUMBER && operand.type === 'string') return numberOf(operand.value);
     const name = to.name.toLowerCase();
+    const [digits = 18, scale = to.config === undefined ? 3 : 0] = to.config ?? [];
+    const decimal = name === 'decimal' || name === 'numeric' ? decimalType({ digits, scale }) : undefined;
+    if (isValueType(decimal)) return { kind: 'cast', value: this.expression(operand), to: decimal, onError };
     if (!Object.hasOwn(typeNames, name))
-      throw new UsageError(`in the expression "${this.#text}", there is no type ${to.name}`, {
-        advice: spelled(nearest(name, Object.keys(typeNames)), `The types are: ${valueTypes.join(', ')}`),
+      throw new UsageError(`in the expression "${this.#text}", there is no type ${decimal ?? to.name}`, {
+        advice: spelled(nearest(name, Object.keys(typeNames)), `The types are: ${typeList}`),
       });
     return { kind: 'cast', value: this.expression(operand), to: typeNames[name], onError };
   }

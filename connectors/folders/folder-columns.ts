@@ -5,7 +5,7 @@ import { checkPredicate } from '../../engine/expressions/check.ts';
 import { parseTimestamp } from '../../engine/expressions/civil.ts';
 import { call, columnsOf, type Expression } from '../../engine/expressions/expression.ts';
 import { selectedRows } from '../../engine/expressions/select-rows.ts';
-import { arrowTypeOf, type ValueType, valueTypes } from '../../engine/expressions/types.ts';
+import { arrowTypeOf, isValueType, typeList, type ValueType } from '../../engine/expressions/types.ts';
 import type { Values } from '../../engine/expressions/values.ts';
 import { writeData } from '../../engine/expressions/write.ts';
 import type { SourceParts } from '../../engine/stream/operator.ts';
@@ -39,13 +39,11 @@ export function checkFolderColumns(partitions: unknown): void {
       `partitions must be 'infer', 'text', 'none' or types by column, got ${String(partitions)}`,
       { advice: "For example: { partitions: { year: 'int32' } }" },
     );
-  const types: readonly ValueType[] = valueTypes.filter(
-    (type) => type !== 'null' && isCastable('utf8', type),
-  );
-  const unknown: unknown = Object.values(partitions).find((type) => !types.includes(type as ValueType));
+  const isKnown = (type: unknown) => isValueType(type) && type !== 'null' && isCastable('utf8', type);
+  const unknown: unknown = Object.values(partitions).find((type) => !isKnown(type));
   if (unknown !== undefined)
     throw new UsageError(`unknown column type "${String(unknown)}" in the option partitions`, {
-      advice: `Use one of: ${types.join(', ')}`,
+      advice: `Use one of: ${typeList.replace('null, ', '')}`,
     });
 }
 

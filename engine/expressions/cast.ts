@@ -1,12 +1,16 @@
 import { shortestFloat32 } from '../numbers/half.ts';
 import { dateText, offsetText, parseTimestamp, timestampText } from './civil.ts';
+import { beyondDigits, decimalTexts, floatsOf, decimalParser, roundedNumbers, scaled } from './decimals.ts';
 import {
+  asDecimal,
+  isDecimal,
   isFloat,
   isInteger,
   isNumber,
   isTime,
   isTimestamp,
   rangeOf,
+  scaleOf,
   type ValueType,
   zoneOf,
 } from './types.ts';
@@ -14,8 +18,10 @@ import { toLocal, toUtc, TimeZone } from './zones.ts';
 import {
   splitTimes,
   timestamps,
+  type BigValues,
   type BoolValues,
   bools,
+  decimals,
   gather,
   integers,
   nulls,
@@ -42,9 +48,20 @@ export function isCastable(from: ValueType, to: ValueType): boolean {
 export function castMayFail(from: ValueType, to: ValueType): boolean {
   if (from === to || from === 'null' || to === 'utf8' || to === 'bool') return from === 'utf8' && from !== to;
   if (from === 'utf8' || (from === 'date' && isTimestamp(to))) return true;
+  if (isDecimal(from) || isDecimal(to)) return mayLoseDigits(from, to);
   if (!isInteger(to)) return false;
   if (!isInteger(from)) return isFloat(from);
   return rangeOf(from)[0] < rangeOf(to)[0] || rangeOf(from)[1] > rangeOf(to)[1];
+}
+
+/** True if digits before the point may be lost, also by rounding up; a truth value has one digit. */
+function mayLoseDigits(from: ValueType, to: ValueType): boolean {
+  if (isFloat(from) || isFloat(to)) return isFloat(from);
+  const given = asDecimal(from) ?? { digits: 1, scale: 0 };
+  const before = given.digits - given.scale + (given.scale > scaleOf(to) ? 1 : 0);
+  if (isInteger(to)) return rangeOf(to)[0] === 0n || 10n ** BigInt(before) > rangeOf(to)[1];
+  const wanted = asDecimal(to);
+  return wanted !== undefined && before > wanted.digits - wanted.scale;
 }
 
 /** Converts a column to another type; nulls stay null. */
@@ -53,9 +70,31 @@ export function castValues(column: Values, to: ValueType): Converted {
   if (column.type === to) return { values: column };
   if (column.form === 'opaque') return { values: nulls(to, column.length, column.constant) };
   if (column.form === 'text') return castTexts(column, to);
+  if (isDecimal(to)) return castToDecimals(column, shape);
+  if (isDecimal(column.type)) return castDecimals(column, shape);
+  if (column.form === 'big') throw new Error(`${column.type} is not a decimal`);
   if (isInteger(to)) return column.form === 'wide' ? castWide(column, shape) : castNumbers(column, shape);
   if (column.type === 'date' && isTimestamp(to)) return castDates(numbersOf(column), shape);
   return { values: castTo(to, column, shape) };
+}
+
+function castToDecimals(column: Values, shape: Shape): Converted {
+  if (isFloat(column.type)) return roundedNumbers(numbersOf(column), shape);
+  const values = scaled(column, scaleOf(shape.type) - scaleOf(column.type), shape);
+  return castMayFail(column.type, shape.type) ? { values, failed: beyondDigits(values) } : { values };
+}
+
+function castDecimals(column: Values, shape: Shape & { length: number }): Converted {
+  const { type, length } = shape;
+  if (type === 'utf8') return { values: { form: 'text', values: decimalTexts(column), ...shape } };
+  if (type === 'bool') return { values: bools(Uint8Array.from(numbersOf(column), nonZero), shape) };
+  if (isFloat(type)) {
+    const numbers = floatsOf(column);
+    const values = type === 'float32' ? numbers.map(Math.fround) : numbers;
+    return { values: { form: 'number', values, ...shape, length } };
+  }
+  const whole = scaled(column, -scaleOf(column.type), { ...shape, type: column.type });
+  return whole.form === 'big' ? castWide(whole, shape) : castNumbers(whole, shape);
 }
 
 /** Dates beyond the years -290308 to 294247 fail: timestamps count microseconds in 64 bits. */
@@ -88,7 +127,7 @@ function castTo(
   }
 }
 
-function castWide({ values, type }: WideValues, shape: Shape): Converted {
+function castWide({ values, type }: WideValues | BigValues, shape: Shape): Converted {
   const cast = shape.type === 'uint64' ? BigUint64Array.from(values) : BigInt64Array.from(values);
   if (!castMayFail(type, shape.type)) return { values: integers(cast, shape) };
   const [low, high] = rangeOf(shape.type);
@@ -147,6 +186,7 @@ interface Shape {
 
 function parseTexts(texts: readonly string[], to: ValueType, failed: Uint8Array, shape: Shape): Values {
   const { length } = texts;
+  if (isDecimal(to)) return parseDecimals(texts, failed, shape);
   if (!isFloat(to) && to !== 'bool') return parseIntegers(texts, to, failed, shape);
   const parse = to === 'bool' ? parseBool : parseFloat64;
   const values = new Float64Array(length);
@@ -157,6 +197,16 @@ function parseTexts(texts: readonly string[], to: ValueType, failed: Uint8Array,
   }
   if (to === 'bool') return bools(Uint8Array.from(values), shape);
   return { form: 'number', length, values: to === 'float32' ? values.map(Math.fround) : values, ...shape };
+}
+
+function parseDecimals(texts: readonly string[], failed: Uint8Array, shape: Shape): Values {
+  const parse = decimalParser(shape.type);
+  const values = texts.map((text, i) => {
+    const value = parse(text);
+    if (value === undefined) failed[i] = 1;
+    return value ?? 0n;
+  });
+  return decimals(values, shape);
 }
 
 /** Parses integers, and times as their count of microseconds. */
@@ -208,6 +258,7 @@ function textOf(column: Values): string[] {
     const offset = (i: number) => (offsets === undefined ? '' : offsetText(offsets[i]));
     return Array.from(days, (day, i) => `${timestampText(day, micros[i])}${offset(i)}`);
   }
+  if (isDecimal(type)) return decimalTexts(column);
   if (column.form === 'wide') return Array.from(column.values, String);
   const numbers = numbersOf(column);
   return Array.from(numbers, type === 'float32' ? (value) => String(shortestFloat32(value)) : String);

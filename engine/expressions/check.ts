@@ -16,7 +16,7 @@ import {
 import { type Argument, commonType, type FunctionSpec } from './functions/function.ts';
 import { apply, functions } from './functions/table.ts';
 import { print } from './print.ts';
-import { isFloat, isTimestamp, isValueType, type ValueType, valueTypeOf, valueTypes } from './types.ts';
+import { isFloat, isTimestamp, isValueType, typeList, type ValueType, valueTypeOf } from './types.ts';
 import { bools, nulls, type Values, numbersOf } from './values.ts';
 
 /** An expression with resolved names and types: columns by position, all conversions explicit. */
@@ -147,8 +147,7 @@ class Checker {
 
   #literal(source: Literal): Checked {
     const { type, value } = source;
-    if (!isValueType(type))
-      throw this.#error(`there is no type ${type}`, `The types are: ${valueTypes.join(', ')}`);
+    if (!isValueType(type)) throw this.#error(`there is no type ${type}`, `The types are: ${typeList}`);
     const one = (values: Values): Checked => ({ kind: 'constant', type, source, values, mayFail: false });
     if (value === null) return one(nulls(type, 1, true));
     if (typeof value === 'boolean')
@@ -226,7 +225,7 @@ class Checker {
   #cast(source: Cast): Checked {
     const { onError } = source;
     if (!isValueType(source.to))
-      throw this.#error(`there is no type ${source.to}`, `The types are: ${valueTypes.join(', ')}`);
+      throw this.#error(`there is no type ${source.to}`, `The types are: ${typeList}`);
     const value = this.check(source.value);
     // Times keep their zone.
     const to = source.to === 'timestamp' && isTimestamp(value.type) ? value.type : source.to;
@@ -325,6 +324,6 @@ function literalOf(values: Values): Literal {
   if (values.form === 'bool') return { kind: 'literal', type, value: values.values[0] === 1 };
   const number = numbersOf(values)[0];
   const isPlain =
-    values.form === 'number' && !/^u?int64$|date|timestamp/.test(type) && Number.isFinite(number);
+    values.form === 'number' && !/^u?int64$|date|timestamp|decimal/.test(type) && Number.isFinite(number);
   return { kind: 'literal', type, value: isPlain ? number : textAt(values, 0) };
 }

@@ -1,14 +1,17 @@
 import { Data, DataType, DateUnit, type Decimal, TimeUnit, Utf8, type Vector } from 'apache-arrow';
 import { DataError } from '../errors.ts';
-import { uuidTexts } from '../keys/arrow-keys.ts';
+import { decimalAt, uuidTexts } from '../keys/arrow-keys.ts';
 import { fromHalf } from '../numbers/half.ts';
 import { bytesOfBits } from '../stream/take-data.ts';
 import { plainValues } from '../values/plain-values.ts';
 import { isUuid } from '../values/value-texts.ts';
 import type { PlainNumbers } from './compare-kernel.ts';
+import { beyondDigits, scaled as scaledDecimals } from './decimals.ts';
 import { lasting, numbers } from './scratch.ts';
-import { valueTypeOf } from './types.ts';
+import { MOST_DIGITS, valueTypeOf } from './types.ts';
 import {
+  type BigValues,
+  decimals,
   gather,
   integers,
   nulls,
@@ -48,7 +51,7 @@ export function readData(data: Data, onRefused: OnRefused = throwRefused): Value
     default:
   }
   if (DataType.isTimestamp(data.type)) return readTimestamps(data, shape, onRefused);
-  if (DataType.isDecimal(data.type)) return readDecimals(data as Data<Decimal>, shape.valid);
+  if (DataType.isDecimal(data.type)) return readDecimals(data as Data<Decimal>, shape, onRefused);
   if (DataType.isDate(data.type) && data.type.unit === DateUnit.MILLISECOND)
     return readDates(wide(raw, data.length), shape, onRefused);
   if (raw instanceof BigInt64Array || raw instanceof BigUint64Array)
@@ -151,35 +154,32 @@ function thousandths(values: BigInt64Array): BigInt64Array {
   return result;
 }
 
-/** Decimals of at most 18 digits without a fraction become int64; others become the nearest float64. */
-function readDecimals({ type, values, length }: Data<Decimal>, valid: Uint8Array | undefined): Values {
-  const words = type.bitWidth / 32;
+function readDecimals(
+  { type, values: words, length }: Data<Decimal>,
+  shape: Omit<NumberValues, 'form' | 'values' | 'length'>,
+  onRefused: OnRefused,
+): NumberValues | BigValues {
+  const { bitWidth, precision, scale } = type;
+  const width = bitWidth / 32;
   const low = new BigInt64Array(length);
   const halves = new Int32Array(low.buffer);
+  let isLong = false;
   for (let i = 0; i < length; i++) {
-    halves[2 * i] = values[i * words];
-    halves[2 * i + 1] = words === 1 ? Number(values[i]) >> 31 : values[i * words + 1];
+    halves[2 * i] = words[i * width];
+    halves[2 * i + 1] = width === 1 ? Number(words[i]) >> 31 : words[i * width + 1];
+    for (let word = 2; word < width; word++)
+      isLong ||= (words[i * width + word] | 0) !== halves[2 * i + 1] >> 31;
   }
-  const shape = { valid, constant: false };
-  if (type.precision <= 18) {
-    const column = integers(low, { type: type.scale === 0 ? 'int64' : 'float64', ...shape });
-    return type.scale === 0 ? column : exactQuotients(column, type.scale);
-  }
-  const numbers = new Float64Array(length);
-  for (let i = 0; i < length; i++) {
-    let value = 0n;
-    for (let word = words; word-- > 0;) value = (value << 32n) | BigInt(values[i * words + word] >>> 0);
-    numbers[i] = Number(`${BigInt.asIntN(type.bitWidth, value)}e${-type.scale}`);
-  }
-  return { form: 'number', type: 'float64', length, values: numbers, ...shape };
-}
-
-function exactQuotients(column: NumberValues | WideValues, scale: number): NumberValues {
-  if (column.form === 'number' && scale <= 22) return scaled(column, (value) => value / 10 ** scale);
-  const values = Float64Array.from(column.values as Iterable<unknown>, (value) =>
-    Number(`${value}e${-scale}`),
-  );
-  return { ...column, form: 'number', values };
+  const short = isLong ? undefined : integers(low, shape);
+  const bigs = (_: unknown, row: number) => (isLong ? decimalAt(words, row, width) : low[row]);
+  let column = short?.form === 'number' ? short : decimals(Array.from({ length }, bigs), shape);
+  if (scale < 0) column = scaledDecimals(column, -scale, shape);
+  if (precision <= MOST_DIGITS) return column;
+  beyondDigits(column).forEach((isBeyond, row) => {
+    if (isBeyond === 1 && shape.valid?.[row] !== 0)
+      onRefused(row, `a value of ${type} has more than ${MOST_DIGITS} digits`);
+  });
+  return column;
 }
 
 // A byte order mark at the beginning of a text is part of it.

@@ -20,6 +20,7 @@ interface Shape {
 
 /**
  * Numbers, dates and timestamps, all as float64. Every integer among them is safe (at most 2^53 - 1 in size).
+ * Decimals count units of their last digit: 4.50 of decimal(5,2) is 450.
  */
 export interface NumberValues extends Shape {
   readonly form: 'number';
@@ -30,6 +31,12 @@ export interface NumberValues extends Shape {
 export interface WideValues extends Shape {
   readonly form: 'wide';
   readonly values: BigInt64Array | BigUint64Array;
+}
+
+/** Decimals, some of which float64 cannot hold exactly, in units of their last digit. Nulls are 0. */
+export interface BigValues extends Shape {
+  readonly form: 'big';
+  readonly values: readonly bigint[];
 }
 
 /** One byte per row: 0 or 1. */
@@ -56,7 +63,7 @@ export interface OpaqueValues extends Shape {
 }
 
 /** A column in the form that kernels use. The value of a null is undefined. */
-export type Values = NumberValues | WideValues | BoolValues | TextValues | OpaqueValues;
+export type Values = NumberValues | WideValues | BigValues | BoolValues | TextValues | OpaqueValues;
 
 export const bools = (values: Uint8Array, shape: Omit<Shape, 'type' | 'length'>): BoolValues => ({
   form: 'bool',
@@ -90,12 +97,16 @@ export function validOfAll(columns: readonly Values[], length: number): Uint8Arr
   return valid;
 }
 
-/** The numbers of a column for kernels that compute in float64; wide integers are rounded. */
+/**
+ * The numbers of a column for kernels that compute in float64; wide integers are rounded. Decimals stay in units
+ * of their last digit: cast them to float64 first where these are not wanted.
+ */
 export function numbersOf(column: Values): Float64Array {
   if (column.form === 'number') return column.values;
   if (column.form === 'bool') return new Float64Array(column.values);
   const numbers = new Float64Array(column.length);
-  if (column.form === 'wide') for (let i = 0; i < numbers.length; i++) numbers[i] = Number(column.values[i]);
+  if (column.form === 'wide' || column.form === 'big')
+    for (let i = 0; i < numbers.length; i++) numbers[i] = Number(column.values[i]);
   return numbers;
 }
 
@@ -113,6 +124,7 @@ export function halvesOf(values: BigInt64Array | BigUint64Array): {
 export function wideOf(column: Values): BigInt64Array | BigUint64Array {
   if (column.form === 'wide') return column.values;
   const wide = new BigInt64Array(column.length);
+  if (column.form === 'bool') return wide.map((_, i) => BigInt(column.values[i]));
   if (column.form !== 'number') return wide;
   const halves = new Int32Array(wide.buffer);
   for (let i = 0; i < column.length; i++) {
@@ -140,6 +152,21 @@ export function integers(
   }
   const shape = { type, length: values.length, valid, constant };
   return safe ? { form: 'number', values: numbers, ...shape } : { form: 'wide', values, ...shape };
+}
+
+/** The integers of a column, or its decimals in units of their last digit. */
+export function bigsOf(column: Values): ArrayLike<bigint> & Iterable<bigint> {
+  return column.form === 'big' ? column.values : wideOf(column);
+}
+
+/** Decimals as float64 numbers if all of them are safe. */
+export function decimals(values: readonly bigint[], shape: Omit<Shape, 'length'>): NumberValues | BigValues {
+  const { length } = values;
+  const numbers = Float64Array.from(values, Number);
+  const isSafe = numbers.every((value) => Math.abs(value) <= Number.MAX_SAFE_INTEGER);
+  return isSafe
+    ? { form: 'number', values: numbers, length, ...shape }
+    : { form: 'big', values, length, ...shape };
 }
 
 export function textsOf(column: Values): readonly string[] {
@@ -170,6 +197,8 @@ export function gather(column: Values, at: Int32Array | Uint32Array, valid: Uint
       for (let i = 0; i < at.length; i++) values[i] = column.values[at[i]];
       return { form: 'wide', values, ...shape };
     }
+    case 'big':
+      return { form: 'big', values: Array.from(at, (row) => column.values[row] ?? 0n), ...shape };
     case 'text':
       return { form: 'text', values: column.values, codes: Int32Array.from(at), ...shape };
     default:

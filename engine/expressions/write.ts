@@ -1,7 +1,7 @@
 import { Data } from 'apache-arrow';
 import { lasting } from './scratch.ts';
-import { arrowTypeOf, isTimestamp } from './types.ts';
-import { gather, type TextValues, type Values, wideOf } from './values.ts';
+import { arrowTypeOf, isDecimal, isTimestamp } from './types.ts';
+import { gather, halvesOf, type TextValues, type Values, wideOf } from './values.ts';
 
 const arrays = {
   int8: Int8Array,
@@ -46,11 +46,32 @@ function buffersOf(rows: Values, valid: Uint8Array | undefined): { offsets?: Int
     }
     default: {
       if (isTimestamp(type)) return { values: wideOf(rows) };
-      const Numbers = arrays[type];
+      if (isDecimal(type)) return { values: decimalWords(rows) };
+      const Numbers = arrays[type as keyof typeof arrays];
       if (rows.form !== 'number') return { values: new Numbers(length) };
       return { values: type === 'float64' ? lasting(rows.values) : new Numbers(rows.values) };
     }
   }
+}
+
+/** Four 32-bit words for each decimal, lowest first. */
+function decimalWords(rows: Values): Uint32Array {
+  const words = new Uint32Array(4 * rows.length);
+  if (rows.form === 'big') {
+    const halves = new BigInt64Array(words.buffer);
+    rows.values.forEach((value, i) => {
+      halves[2 * i] = value;
+      halves[2 * i + 1] = value >> 64n;
+    });
+    return words;
+  }
+  const { low, high } = halvesOf(wideOf(rows));
+  for (let i = 0; i < rows.length; i++) {
+    words[4 * i] = low[2 * i];
+    words[4 * i + 1] = high[2 * i + 1];
+    words.fill(high[2 * i + 1] >> 31, 4 * i + 2, 4 * i + 4);
+  }
+  return words;
 }
 
 function sum(bytes: Uint8Array): number {

@@ -6,6 +6,8 @@ import {
   vectorFromArray,
 } from 'apache-arrow';
 import { FactorFlowError, UsageError } from '../../engine/errors.ts';
+import { decimalParser } from '../../engine/expressions/decimals.ts';
+import { isDecimal, valueTypeOf } from '../../engine/expressions/types.ts';
 import { shown } from '../../engine/format.ts';
 import { batchOf } from '../../engine/stream/whole-data.ts';
 import { plainRows } from '../../engine/values/plain-values.ts';
@@ -59,6 +61,7 @@ function requireRow(made: unknown, { fields }: Schema): Readonly<Record<string, 
 function isWritable(type: DataType): boolean {
   const { isBool, isInt, isFloat, isUtf8, isDate, isTimestamp } = Types;
   if (isFloat(type)) return type.precision > 0;
+  if (Types.isDecimal(type)) return type.bitWidth === 128 && isDecimal(valueTypeOf(type));
   return [isBool, isInt, isUtf8, isDate, isTimestamp].some((is) => is(type));
 }
 
@@ -84,6 +87,11 @@ function fittingValue(value: unknown, type: DataType): unknown {
     const whole = BigInt(value as number | bigint);
     if ((type.isSigned ? BigInt.asIntN : BigInt.asUintN)(type.bitWidth, whole) !== whole) return undefined;
     return type.bitWidth === 64 ? whole : Number(whole);
+  }
+  if (Types.isDecimal(type)) {
+    if (!['number', 'bigint', 'string'].includes(typeof value)) return undefined;
+    const units = decimalParser(valueTypeOf(type))(String(value));
+    return units === undefined ? undefined : new Uint32Array(BigInt64Array.of(units, units >> 64n).buffer);
   }
   const time = value instanceof Date ? value.getTime() : value;
   return typeof time === 'number' && Number.isSafeInteger(Math.trunc(time)) ? Math.trunc(time) : undefined;

@@ -53,9 +53,11 @@ export async function optimize(
 ): Promise<LogicalPlan> {
   const operators = operatorsOf(plan);
   if (operators.length === 0) return plan;
-  const source = rootSource(plan);
+  const given = rootSource(plan);
   const request = sourceRequest(plan, columns, needs);
-  const schema = await schemaOf(fromSource(source), request.needs, signal);
+  const opened = given instanceof Union ? await given.opened(request.needs, signal) : undefined;
+  const source = opened?.union ?? given;
+  const schema = opened?.schema ?? (await schemaOf(fromSource(given), request.needs, signal));
   const first: Chain = { source, schema, operators, ...(columns && { wanted: columns }) };
   const chain = Object.values(rules).reduce((own, rule) => rule(own), first);
   return chain.operators.reduce(andThen, fromSource(chain.source));

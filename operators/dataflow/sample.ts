@@ -1,8 +1,8 @@
 import { type Data, DataType, type RecordBatch, type Schema } from 'apache-arrow';
 import { UsageError } from '../../engine/errors.ts';
 import { check } from '../../engine/expressions/check.ts';
+import { floatsOf } from '../../engine/expressions/decimals.ts';
 import { readData } from '../../engine/expressions/read.ts';
-import { numbersOf } from '../../engine/expressions/values.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keysFromData } from '../../engine/keys/arrow-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
@@ -97,7 +97,7 @@ function hashesOf(data: Data, name: string): Halves {
       advice: "Name the columns that decide: sample(0.1, { by: ['user'] })",
     });
   // The bits of the numbers as float64.
-  const { buffer, byteOffset, length } = numbersOf(column).slice();
+  const { buffer, byteOffset, length } = floatsOf(column).slice();
   const halves = new Uint32Array(buffer, byteOffset, 2 * length);
   return { low: halves, high: halves.subarray(1), step: 2 };
 }

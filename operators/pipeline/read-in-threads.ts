@@ -241,8 +241,8 @@ class SplitSource implements Source {
   }
 
   /** The inputs of a union, with the same columns in the same order; their tasks run the operators. */
-  async #united(union: Union, { ctx, columns, reading }: Asked): Promise<RowsWork> {
-    const all = await union.schema(undefined, ctx.signal);
+  async #united(given: Union, { ctx, columns, reading }: Asked): Promise<RowsWork> {
+    const { union, schema: all } = await given.opened(undefined, ctx.signal);
     const names = all.fields.map(({ name }) => name).filter((name) => columns?.includes(name) ?? true);
     const operators = [selectColumns(names), ...this.#operators];
     const inputs = await Promise.all(

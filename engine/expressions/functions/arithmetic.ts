@@ -1,6 +1,21 @@
+import { UsageError } from '../../errors.ts';
+import { decimalText } from '../../keys/arrow-keys.ts';
 import { numbers } from '../scratch.ts';
-import { isInteger, isNumber, isTime } from '../types.ts';
-import { integers, maskOf, numbersOf, type Values, wideOf } from '../values.ts';
+import { beyondDigits, scaled } from '../decimals.ts';
+import {
+  asDecimal,
+  decimalOf,
+  decimalType,
+  isDecimal,
+  isInteger,
+  isNumber,
+  isTime,
+  MOST_DIGITS,
+  rangeOf,
+  scaleOf,
+  type ValueType,
+} from '../types.ts';
+import { bigsOf, decimals, integers, maskOf, numbersOf, type Values } from '../values.ts';
 import { timeDifference } from './dates.ts';
 import {
   alike,
@@ -11,6 +26,7 @@ import {
   type Functions,
   type FunctionSpec,
   type Kernel,
+  literalType,
   numberResult,
   type Rows,
   type Signature,
@@ -77,12 +93,67 @@ function arithmetic(args: readonly Argument[]): Signature | undefined {
   return { args: args.map(() => result), result };
 }
 
+/** Digits that DuckDB computes with in 64 bits: it widens a result beyond them only for wider arguments. */
+const SHORT_DIGITS = 18;
+
+/**
+ * Decimals of two arguments, one of them a decimal: `+` and `-` have one digit more before the point, `*` the
+ * digits of both, `%` those that both need. As in DuckDB, results have at most 18 digits, or 38 if an argument
+ * has more than 18; beyond them a value is an error.
+ */
+function ofDecimals(operator: '+' | '-' | '*' | '%', args: readonly Argument[]): Signature | undefined {
+  const types = args.map((argument) => (argument.isLiteral ? literalType(argument) : argument.type));
+  const shapes = types.flatMap((type) => asDecimal(type) ?? []);
+  if (args.length !== 2 || shapes.length < 2 || !args.some(({ type }) => isDecimal(type))) return undefined;
+  const [a, b] = shapes;
+  const isProduct = operator === '*';
+  const scale = isProduct ? a.scale + b.scale : Math.max(a.scale, b.scale);
+  const before = Math.max(a.digits - a.scale, b.digits - b.scale) + (operator === '%' ? 0 : 1);
+  const needed = isProduct ? a.digits + b.digits : before + scale;
+  const isShort = Math.max(a.digits, b.digits) <= SHORT_DIGITS && (!isProduct || scale < SHORT_DIGITS);
+  if (scale > MOST_DIGITS)
+    throw new UsageError(
+      `a product of ${types.join(' and ')} has ${scale} digits after the point, and decimals have at most ${MOST_DIGITS}`,
+      { advice: 'Cast one of them to fewer digits or to float64: cast(x as decimal(18,2))' },
+    );
+  if (operator === '%' && needed > MOST_DIGITS) return { args: ['float64', 'float64'], result: 'float64' };
+  const most = isShort && operator !== '%' ? SHORT_DIGITS : MOST_DIGITS;
+  const result = decimalType({ digits: Math.min(needed, most), scale });
+  return { args: isProduct ? shapes.map(decimalType) : [result, result], result };
+}
+
+const operation =
+  (operator: '+' | '-' | '*' | '%'): FunctionSpec['sign'] =>
+  (args) =>
+    ofDecimals(operator, args) ?? pair(arithmetic)(args);
+
+/** `round`, `floor` and `ceil` of decimals: the digits after the point that are left. */
+function ofDigits(digits: number, { type }: Argument): ValueType | undefined {
+  const shape = decimalOf(type);
+  return shape && decimalType({ ...shape, scale: Math.min(shape.scale, Math.max(0, digits)) });
+}
+
+function wholeNumber(args: readonly Argument[]): Signature | undefined {
+  const result = args.length === 1 ? ofDigits(0, args[0]) : undefined;
+  return result ? { args: [args[0].type], result } : one(arithmetic)(args);
+}
+
 function rounding(args: readonly Argument[]): Signature | undefined {
   if (args.length === 0 || args.length > 2) return undefined;
+  const [given] = args;
+  if (isDecimal(given.type)) {
+    const digits = args.length === 1 ? 0 : constantDigits(args[1]);
+    const result = digits === undefined ? undefined : ofDigits(digits, given);
+    return result && { args: [given.type, 'int64' as const].slice(0, args.length) as ValueType[], result };
+  }
   const [value, digits] = [arithmetic([args[0]]), args.slice(1).every(({ type }) => isInteger(type))];
   return value && digits
     ? { args: args.length === 1 ? value.args : [...value.args, 'int64'], result: value.result }
     : undefined;
+}
+
+function constantDigits({ type, constant }: Argument): number | undefined {
+  return isInteger(type) && constant?.form === 'number' ? constant.values[0] : undefined;
 }
 
 const float64s = (count: number): FunctionSpec['sign'] =>
@@ -92,23 +163,23 @@ const float64s = (count: number): FunctionSpec['sign'] =>
   );
 
 export const arithmetics: Functions = {
-  '+': { takes: 'x + y', sign: pair(arithmetic), kernel: withTwo('+'), mayFail: true },
+  '+': { takes: 'x + y', sign: operation('+'), kernel: withTwo('+'), mayFail: true },
   '-': {
     takes: 'x - y',
-    sign: (args) => timeDifference.sign(args) ?? pair(arithmetic)(args),
+    sign: (args) => timeDifference.sign(args) ?? operation('-')(args),
     kernel: (args, rows) =>
       (isTime(args[0].type) ? timeDifference : { kernel: withTwo('-') }).kernel(args, rows),
     mayFail: true,
   },
-  '*': { takes: 'x * y', sign: pair(arithmetic), kernel: withTwo('*'), mayFail: true },
+  '*': { takes: 'x * y', sign: operation('*'), kernel: withTwo('*'), mayFail: true },
   '/': { takes: 'x / y', sign: float64s(2), kernel: nullAtZero(withTwo('/')) },
-  '%': { takes: 'x % y', sign: pair(arithmetic), kernel: nullAtZero(withTwo('%')) },
+  '%': { takes: 'x % y', sign: operation('%'), kernel: nullAtZero(withTwo('%')) },
   pow: { takes: '(x, y)', sign: float64s(2), kernel: withTwo('pow') },
   round: { takes: '(x, digits)', sign: rounding, kernel: roundValues, mayFail: true },
   negate: { takes: '-x', sign: one(arithmetic), kernel: withOne('negate'), mayFail: true },
   abs: { takes: '(x)', sign: one(arithmetic), kernel: withOne('abs'), mayFail: true },
-  floor: { takes: '(x)', sign: one(arithmetic), kernel: withOne('floor') },
-  ceil: { takes: '(x)', sign: one(arithmetic), kernel: withOne('ceil') },
+  floor: { takes: '(x)', sign: wholeNumber, kernel: toWhole('floor') },
+  ceil: { takes: '(x)', sign: wholeNumber, kernel: toWhole('ceil') },
   sqrt: { takes: '(x)', sign: float64s(1), kernel: withOne('sqrt') },
   exp: { takes: '(x)', sign: float64s(1), kernel: withOne('exp') },
   ln: { takes: '(x)', sign: float64s(1), kernel: nullUpTo(0, withOne('ln')) },
@@ -126,7 +197,7 @@ function one(sign: FunctionSpec['sign']): FunctionSpec['sign'] {
 
 function withOne(name: keyof typeof unary): Kernel {
   return ([a], rows) => {
-    if (a.form === 'wide') return wideResult(name, a, a, rows);
+    if (a.form === 'wide' || a.form === 'big') return wideResult(name, a, a, rows);
     const out = numbers(rows.length);
     unary[name](numbersOf(a), out);
     return finish(out, rows);
@@ -135,12 +206,18 @@ function withOne(name: keyof typeof unary): Kernel {
 
 function withTwo(name: keyof typeof binary): Kernel {
   return ([a, b], rows) => {
-    const isWide = a.form === 'wide' || b.form === 'wide';
-    if (isWide && rows.type === 'int64') return wideResult(name, a, b, rows);
+    const isExact = rows.type === 'int64' || isDecimal(rows.type);
+    const isWide = [a, b].some(({ form }) => form === 'wide' || form === 'big');
+    if (isWide && isExact) return wideResult(name, a, b, rows);
     const out = numbers(rows.length);
     binary[name](numbersOf(a), numbersOf(b), maskOf(a), maskOf(b), out);
-    return rows.type !== 'int64' || allSafe(out) ? finish(out, rows) : wideResult(name, a, b, rows);
+    return !isExact || allSafe(out) ? finish(out, rows) : wideResult(name, a, b, rows);
   };
+}
+
+function toWhole(name: 'floor' | 'ceil'): Kernel {
+  return ([a], rows) =>
+    isDecimal(a.type) ? scaled(a, -scaleOf(a.type), rows, name) : withOne(name)([a], rows);
 }
 
 function finish(out: Float64Array, rows: Rows): Values {
@@ -169,18 +246,25 @@ function allSafe(values: Float64Array): boolean {
 }
 
 function wideResult(name: string, left: Values, right: Values, rows: Rows): Values {
-  const [a, b, maskA, maskB] = [wideOf(left), wideOf(right), maskOf(left), maskOf(right)];
-  const out = new BigInt64Array(rows.length);
+  const [a, b, maskA, maskB] = [bigsOf(left), bigsOf(right), maskOf(left), maskOf(right)];
+  const { type, valid, constant } = rows;
+  const [least, most] = rangeOf(type);
+  const out = isDecimal(type)
+    ? Array.from({ length: rows.length }, () => 0n)
+    : new BigInt64Array(rows.length);
   for (let i = 0; i < out.length; i++) {
-    if (rows.valid !== undefined && rows.valid[i] === 0) continue;
+    if (valid !== undefined && valid[i] === 0) continue;
     const value = wide[name](a[i & maskA], b[i & maskB]);
-    if (BigInt.asIntN(64, value) === value) out[i] = value;
-    else rows.fail(i, `${value} is beyond int64`);
+    if (value >= least && value <= most) out[i] = value;
+    else rows.fail(i, `${decimalText(value, scaleOf(type))} is beyond ${type}`);
   }
-  return integers(out, { type: rows.type, valid: rows.valid, constant: rows.constant });
+  return Array.isArray(out)
+    ? decimals(out, { type, valid, constant })
+    : integers(out, { type, valid, constant });
 }
 
 function roundValues([a, digits]: readonly Values[], rows: Rows): Values {
+  if (isDecimal(a.type)) return roundDecimals(a, digits === undefined ? 0 : numbersOf(digits)[0], rows);
   const none: Values = {
     form: 'number',
     type: 'int64',
@@ -189,6 +273,16 @@ function roundValues([a, digits]: readonly Values[], rows: Rows): Values {
     values: Float64Array.of(0),
   };
   return withTwo('round')([a, digits ?? none], rows);
+}
+
+function roundDecimals(a: Values, digits: number, rows: Rows): Values {
+  const rounded = scaled(a, Math.min(0, digits - scaleOf(a.type)), rows);
+  if (digits >= 0) return rounded;
+  const values = scaled(rounded, -digits, rows);
+  beyondDigits(values).forEach((isBeyond, i) => {
+    if (isBeyond === 1 && rows.valid?.[i] !== 0) rows.fail(i, `${values.values[i]} is beyond ${rows.type}`);
+  });
+  return values;
 }
 
 /** Null where the divisor is 0, as in Spark. */

@@ -10,6 +10,7 @@ import {
   testedBytes,
 } from '../utf8.ts';
 import {
+  bigsOf,
   halvesOf,
   maskOf,
   numbersOf,
@@ -61,7 +62,7 @@ function comparable(args: readonly Argument[]): Signature | undefined {
 }
 
 function comparedType(args: readonly Argument[]): ValueType | undefined {
-  const type = commonType(args);
+  const type = commonType(args, Infinity);
   return type === 'other' ? undefined : type;
 }
 
@@ -84,6 +85,9 @@ function equal(left: Values, right: Values, length: number): Uint8Array {
   const [maskA, maskB] = [maskOf(left), maskOf(right)];
   if (left.form === 'text' || right.form === 'text') {
     const [a, b] = [textsOf(left), textsOf(right)];
+    for (let i = 0; i < length; i++) out[i] = a[i & maskA] === b[i & maskB] ? 1 : 0;
+  } else if (left.form === 'big' || right.form === 'big') {
+    const [a, b] = [bigsOf(left), bigsOf(right)];
     for (let i = 0; i < length; i++) out[i] = a[i & maskA] === b[i & maskB] ? 1 : 0;
   } else if (left.form === 'wide' || right.form === 'wide') {
     const { low: lowA, high: highA } = halvesOf(wideOf(left));
@@ -113,6 +117,9 @@ export function less(left: Values, right: Values, length: number): Uint8Array {
   if (left.form === 'text' || right.form === 'text') {
     const [a, b] = [textsOf(left), textsOf(right)];
     for (let i = 0; i < length; i++) out[i] = isBefore(a[i & maskA], b[i & maskB]) ? 1 : 0;
+  } else if (left.form === 'big' || right.form === 'big') {
+    const [a, b] = [bigsOf(left), bigsOf(right)];
+    for (let i = 0; i < length; i++) out[i] = a[i & maskA] < b[i & maskB] ? 1 : 0;
   } else if (left.form === 'wide' || right.form === 'wide') {
     const { low: lowA, high: highA } = halvesOf(wideOf(left));
     const { low: lowB, high: highB } = halvesOf(wideOf(right));
@@ -168,7 +175,7 @@ function isIn([column, ...list]: readonly Values[], rows: Rows): Values {
   const mask = maskOf(column);
   const valid = validOfAll([column], rows.length);
   if (column.form === 'text') isInTexts(column, given, out);
-  else if (column.form === 'wide' || given.some(({ form }) => form === 'wide')) {
+  else if ([column, ...given].some(({ form }) => form === 'wide' || form === 'big')) {
     const masks = given.map((one) => equal(column, one, rows.length));
     for (const bytes of masks) for (let i = 0; i < out.length; i++) out[i] |= bytes[i];
   } else {

@@ -1,5 +1,5 @@
 import { isNumber, isTime, type ValueType } from '../types.ts';
-import { integers, maskOf, numbersOf, textsOf, type Values, wideOf } from '../values.ts';
+import { bigsOf, decimals, integers, maskOf, numbersOf, textsOf, type Values, wideOf } from '../values.ts';
 import { less, inverted } from './compare.ts';
 import { alike, type Argument, type Functions, type Rows, type Signature, boolResult } from './function.ts';
 
@@ -66,6 +66,14 @@ export function choose(
   });
   const shape = { type, length, constant, valid: valid.includes(0) ? valid : undefined };
   const forms = new Set(columns.map(({ form }) => form));
+  if (forms.has('big')) {
+    const out = Array.from({ length }, () => 0n);
+    columns.forEach((column, k) => {
+      const [values, mask] = [bigsOf(column), maskOf(column)];
+      for (let i = 0; i < length; i++) if (pick[i] === k) out[i] = values[i & mask];
+    });
+    return decimals(out, shape);
+  }
   if (forms.has('wide')) {
     const out = type === 'uint64' ? new BigUint64Array(length) : new BigInt64Array(length);
     columns.forEach((column, k) => {

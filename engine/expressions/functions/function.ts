@@ -1,5 +1,5 @@
 import type { DataType } from 'apache-arrow';
-import { isInteger, isNumber, isTime, type ValueType, widen } from '../types.ts';
+import { decimalType, isDecimal, isInteger, isNumber, isTime, type ValueType, widen } from '../types.ts';
 import { castValues } from '../cast.ts';
 import { parseTimestamp } from '../civil.ts';
 import { type BoolValues, bools, type NumberValues, type TextValues, type Values } from '../values.ts';
@@ -52,18 +52,32 @@ export type Functions = Readonly<Record<string, FunctionSpec>>;
 
 /**
  * The smallest type that holds the values of all arguments. Literals take the type of the others if possible.
+ * Decimals have at most `digits` digits.
  */
-export function commonType(args: readonly Argument[]): ValueType | undefined {
+export function commonType(args: readonly Argument[], digits?: number): ValueType | undefined {
   const others = args.filter(({ isLiteral }) => !isLiteral);
   const typed = others.length === 0 ? args : others;
   let common: ValueType | undefined = 'null';
-  for (const { type } of typed) common = common && widen(common, type);
+  for (const { type } of typed) common = common && widen(common, type, digits);
   if (others.length === 0) return common;
-  for (const argument of args) if (argument.isLiteral) common = common && adapted(common, argument);
+  for (const argument of args) if (argument.isLiteral) common = common && adapted(common, argument, digits);
   return common;
 }
 
-function adapted(common: ValueType, { type, constant }: Argument): ValueType | undefined {
+/** The type of a literal next to decimals: 0.25 is decimal(3,2) and 5 an int32, as in SQL. */
+export function literalType({ type, constant }: Argument): ValueType {
+  const text = constant?.form === 'number' ? String(constant.values[0]) : '';
+  if (type === 'int64') return constant && castValues(constant, 'int32').failed?.[0] ? type : 'int32';
+  // More digits than 15 come from computations: 0.1 + 0.2 is 0.30000000000000004.
+  const [, digits, fraction = ''] = /^-?(\d{1,15}(?:\.(\d{1,15}))?)$/.exec(text) ?? [];
+  return digits === undefined || digits.length > 16 || type !== 'float64'
+    ? type
+    : decimalType({ digits: digits.replace('.', '').length, scale: fraction.length });
+}
+
+function adapted(common: ValueType, argument: Argument, digits?: number): ValueType | undefined {
+  const { type, constant } = argument;
+  if (isDecimal(common) && isNumber(type)) return widen(common, literalType(argument), digits);
   if (common === 'float32' && isNumber(type)) return common;
   if (isInteger(common) && isInteger(type) && constant && !castValues(constant, common).failed?.[0])
     return common;

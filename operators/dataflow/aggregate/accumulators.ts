@@ -1,11 +1,28 @@
 /** Accumulators of counts, sums, means and deviations, and what all accumulators share. */
-import { Data, DataType, Field, Int32, Int64, type RecordBatch, Schema, Struct } from 'apache-arrow';
+import { Data, DataType, Field, Float64, Int32, Int64, type RecordBatch, Schema, Struct } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import type { Checked } from '../../../engine/expressions/check.ts';
+import { beyondDigits, floatsOf } from '../../../engine/expressions/decimals.ts';
 import { Evaluation, resultType } from '../../../engine/expressions/evaluate.ts';
 import { readData, type StoredNumbers, storedNumbers } from '../../../engine/expressions/read.ts';
 import { withScratch } from '../../../engine/expressions/scratch.ts';
-import { halvesOf, numbersOf, type Values, type WideValues } from '../../../engine/expressions/values.ts';
+import {
+  arrowTypeOf,
+  decimalType,
+  isDecimal,
+  isFloat,
+  MOST_DIGITS,
+  scaleOf,
+  type ValueType,
+  valueTypeOf,
+} from '../../../engine/expressions/types.ts';
+import {
+  decimals,
+  halvesOf,
+  numbersOf,
+  type Values,
+  type WideValues,
+} from '../../../engine/expressions/values.ts';
 import { bitsOf, repeated, writeData } from '../../../engine/expressions/write.ts';
 import { hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
 import { plainData, plainType } from '../../../engine/stream/dictionary-values.ts';
@@ -339,13 +356,19 @@ export class Count implements Accumulator {
 const HALF = 2 ** 32;
 const SAFE = 2 ** 53;
 
+/** The type of a sum. */
+export function sumType(type: ValueType): DataType {
+  if (isDecimal(type)) return arrowTypeOf(decimalType({ digits: MOST_DIGITS, scale: scaleOf(type) }));
+  return isFloat(type) ? new Float64() : new Int64();
+}
+
 /** Sums of groups; used by sums and means. */
 interface Sums {
   add(argument: Argument, codes: Uint32Array, groups: number): void;
   merge(states: readonly Data[], codes: Uint32Array, groups: number): void;
   states(groups: number, valid: Uint8Array | undefined): Data[];
   result(groups: number, valid: Uint8Array | undefined): Data;
-  /** The sum of a group as a number. */
+  /** The sum of a group as a number; of decimals in units of their last digit. */
   total(group: number): number;
 }
 
@@ -490,9 +513,70 @@ export class IntegerSums implements Sums {
     });
   }
 
+  /** The sums, if all of them are safe integers. */
+  safe(groups: number): Float64Array | undefined {
+    return this.#high.some((high) => high !== 0) ? undefined : grown(this.#low, groups).subarray(0, groups);
+  }
+
+  exact(group: number): bigint {
+    return (BigInt(this.#high[group] ?? 0) << 53n) + BigInt(this.#low[group] ?? 0);
+  }
+
   total(group: number): number {
     const high = group < this.#high.length ? this.#high[group] : 0;
     return high === 0 ? this.#low[group] : high * SAFE + this.#low[group];
+  }
+}
+
+/** Exact sums of decimals: the safe numbers among them as integers, the others by group. */
+export class DecimalSums implements Sums {
+  readonly #text: string;
+  readonly #type: DataType;
+  readonly #small: IntegerSums;
+  readonly #large = new Map<number, bigint>();
+
+  /** `text`: name of the sum in errors. */
+  constructor(text: string, type: DataType) {
+    [this.#text, this.#type] = [text, type];
+    this.#small = new IntegerSums(text);
+  }
+
+  add(argument: Argument, codes: Uint32Array, groups: number): void {
+    const { values } = argument;
+    if (values.form !== 'big') return this.#small.add(argument, codes, groups);
+    for (let i = 0; i < codes.length; i++)
+      if (values.valid?.[i] !== 0) this.#large.set(codes[i], this.#largeOf(codes[i]) + values.values[i]);
+  }
+
+  merge([state]: readonly Data[], codes: Uint32Array, groups: number): void {
+    this.add(argumentOf(state), codes, groups);
+  }
+
+  states(groups: number, valid: Uint8Array | undefined): Data[] {
+    return [this.result(groups, valid)];
+  }
+
+  result(groups: number, valid: Uint8Array | undefined): Data {
+    const shape = { type: valueTypeOf(this.#type), valid, constant: false };
+    const safe = this.#large.size === 0 ? this.#small.safe(groups) : undefined;
+    const sum = (_: unknown, group: number) => this.#small.exact(group) + this.#largeOf(group);
+    const sums: Values =
+      safe === undefined
+        ? decimals(Array.from({ length: groups }, sum), shape)
+        : { form: 'number', values: safe, length: groups, ...shape };
+    if (sums.form === 'big' && beyondDigits(sums).includes(1))
+      throw new DataError(`${this.#text} is beyond ${shape.type}`, { advice: 'Cast the column to float64' });
+    return writeData(sums, groups, this.#type);
+  }
+
+  total(group: number): number {
+    return this.#large.size === 0
+      ? this.#small.total(group)
+      : Number(this.#small.exact(group) + this.#largeOf(group));
+  }
+
+  #largeOf(group: number): bigint {
+    return this.#large.get(group) ?? 0n;
   }
 }
 
@@ -528,9 +612,11 @@ export class Sum implements Accumulator {
 export class Mean implements Accumulator {
   readonly #sums: Sums;
   readonly #counts: ValueCounts;
+  readonly #units: number;
 
-  constructor(sums: Sums, rows: RowCounts) {
-    this.#sums = sums;
+  /** `units`: units of the sums in 1. */
+  constructor(sums: Sums, rows: RowCounts, units: number) {
+    [this.#sums, this.#units] = [sums, units];
     this.#counts = new ValueCounts(rows);
   }
 
@@ -552,7 +638,7 @@ export class Mean implements Accumulator {
     const [counts, means] = [this.#counts.of(groups), new Float64Array(groups)];
     let valid: Uint8Array | undefined;
     for (let group = 0; group < groups; group++) {
-      if (counts[group] > 0) means[group] = this.#sums.total(group) / counts[group];
+      if (counts[group] > 0) means[group] = this.#sums.total(group) / (counts[group] * this.#units);
       else (valid ??= new Uint8Array(groups).fill(1))[group] = 0;
     }
     return numberData('float64', means, groups, valid);
@@ -570,7 +656,7 @@ export class Deviation implements Accumulator {
     this.#grow(groups);
     const [counts, means, squares] = [this.#counts, this.#means, this.#squares];
     const { valid } = argument.values;
-    const values = numbersOf(argument.values);
+    const values = floatsOf(argument.values);
     for (let i = 0; i < codes.length; i++) {
       if (valid !== undefined && valid[i] === 0) continue;
       const group = codes[i];

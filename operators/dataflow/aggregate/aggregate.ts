@@ -17,9 +17,11 @@ import { check, type Checked } from '../../../engine/expressions/check.ts';
 import { columnsOf, type Expression } from '../../../engine/expressions/expression.ts';
 import { print } from '../../../engine/expressions/print.ts';
 import {
-  isFloat,
+  arrowTypeOf,
+  isDecimal,
   isInteger,
   isNumber,
+  scaleOf,
   type ValueType,
   valueTypeOf,
 } from '../../../engine/expressions/types.ts';
@@ -42,11 +44,13 @@ import {
   MOST_COUNTED,
   RowCounts,
   Count,
+  DecimalSums,
   Deviation,
   FloatSums,
   IntegerSums,
   Mean,
   Sum,
+  sumType,
 } from './accumulators.ts';
 import {
   DistinctValues,
@@ -440,16 +444,18 @@ const integerSums = ['low', 'high'];
 const isSummedExactly = (type: ValueType) => isInteger(type) || type === 'null';
 
 function sumFields(name: string, type: ValueType): Field[] {
-  if (!isSummedExactly(type)) return [new Field(`${name}#sum`, new Float64(), true)];
+  if (!isSummedExactly(type)) return [new Field(`${name}#sum`, sumType(type), true)];
   const [low, high] = integerSums;
   return [new Field(`${name}#${low}`, new Float64(), true), new Field(`${name}#${high}`, new Int32(), true)];
 }
 
-const sumsOf = (type: ValueType, text: string) =>
-  isSummedExactly(type) ? new IntegerSums(text) : new FloatSums();
+function sumsOf(type: ValueType, text: string) {
+  if (isDecimal(type)) return new DecimalSums(text, sumType(type));
+  return isSummedExactly(type) ? new IntegerSums(text) : new FloatSums();
+}
 
-const summedType = ({ name }: Field): DataType =>
-  name.endsWith(`#${integerSums[0]}`) ? new Int64() : new Float64();
+const summedType = ({ name, type }: Field): DataType =>
+  name.endsWith(`#${integerSums[0]}`) ? new Int64() : type;
 
 const isSummed = (type: ValueType) => isNumber(type) || type === 'null';
 
@@ -523,11 +529,14 @@ const pickedBy = (takesLargest: boolean): AggregateFunction => ({
 
 const quantiles: AggregateFunction = {
   typeOf: itemType,
-  form: ofNumbers(({ name, p = 0.5 }) => ({
-    states: [new Field(`${name}#values`, listOf(new Float64()), false)],
-    result: new Field(name, new Float64(), true),
-    make: () => new Quantile(p),
-  })),
+  form: ofNumbers(({ name, p = 0.5 }, valueType) => {
+    const type = isDecimal(valueType) ? arrowTypeOf(valueType) : new Float64();
+    return {
+      states: [new Field(`${name}#values`, listOf(type), false)],
+      result: new Field(name, type, true),
+      make: () => new Quantile(p, type),
+    };
+  }),
 };
 
 const countField = (name: string) => new Field(name, new Int32(), false);
@@ -553,7 +562,7 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
     typeOf: summedType,
     form: ofNumbers(({ name, text }, type) => ({
       states: sumFields(name, type),
-      result: new Field(name, isFloat(type) ? new Float64() : new Int64(), true),
+      result: new Field(name, sumType(type), true),
       make: () => new Sum(sumsOf(type, text)),
     })),
   },
@@ -562,7 +571,7 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
     form: ofNumbers(({ name, text }, type) => ({
       states: [...sumFields(name, type), countField(`${name}#count`)],
       result: new Field(name, new Float64(), true),
-      make: (_, rows) => new Mean(sumsOf(type, text), rows),
+      make: (_, rows) => new Mean(sumsOf(type, text), rows, 10 ** scaleOf(type)),
     })),
   },
   stddev: {

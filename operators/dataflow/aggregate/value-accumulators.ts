@@ -1,6 +1,7 @@
 /** Accumulators that keep values of the rows: extremes, first and last ones, lists, and distinct values. */
-import { Data, DataType, Field, Float64, Int32, List, Schema } from 'apache-arrow';
+import { Data, DataType, Field, Int32, List, Schema } from 'apache-arrow';
 import { CapacityError } from '../../../engine/errors.ts';
+import { readData } from '../../../engine/expressions/read.ts';
 import type { ValueType } from '../../../engine/expressions/types.ts';
 import { numbersOf } from '../../../engine/expressions/values.ts';
 import { writeData } from '../../../engine/expressions/write.ts';
@@ -447,14 +448,19 @@ export class Listed implements Accumulator {
 /** The quantile `p` of a group's numbers, of all their values; null if it has none. */
 export class Quantile implements Accumulator {
   readonly #p: number;
-  readonly #values = new ValuesByGroup(new Float64());
+  readonly #type: DataType;
+  readonly #values: ValuesByGroup;
 
-  constructor(p: number) {
-    this.#p = p;
+  /** `type`: float64, as which all numbers are read, or a type of decimals. */
+  constructor(p: number, type: DataType) {
+    [this.#p, this.#type] = [p, type];
+    this.#values = new ValuesByGroup(type);
   }
 
   add({ values }: Argument, codes: Uint32Array): void {
-    const column = numberData('float64', numbersOf(values), codes.length, values.valid);
+    const column = DataType.isDecimal(this.#type)
+      ? writeData(values, codes.length)
+      : numberData('float64', numbersOf(values), codes.length, values.valid);
     this.#values.add(present(column, codes));
   }
 
@@ -466,20 +472,41 @@ export class Quantile implements Accumulator {
     return [this.#values.lists(groups)];
   }
 
-  /** Each group's numbers are sorted; NaN is the largest. */
   result(groups: number): Data {
     const { valueOffsets: offsets, children } = this.#values.lists(groups);
-    const numbers = children[0].values as Float64Array;
-    const [found, valid] = [new Float64Array(groups), new Uint8Array(groups)];
-    for (let group = 0; group < groups; group++) {
-      const own = numbers.subarray(offsets[group], offsets[group + 1]).sort();
-      if (own.length === 0) continue;
-      const at = this.#p * (own.length - 1);
-      const [low, high] = [own[Math.floor(at)], own[Math.ceil(at)]];
-      valid[group] = 1;
-      found[group] = Number.isInteger(at) ? low : low + (high - low) * (at - Math.floor(at));
+    const column = readData(children[0]);
+    const valid = Uint8Array.from({ length: groups }, (_, group) =>
+      offsets[group + 1] > offsets[group] ? 1 : 0,
+    );
+    const shape = { type: column.type, length: groups, valid, constant: false };
+    if (column.form === 'big') {
+      const values = Array.from(valid, (isThere, group) =>
+        isThere ? this.#ofBigs(column.values.slice(offsets[group], offsets[group + 1])) : 0n,
+      );
+      return writeData({ form: 'big', values, ...shape }, groups, this.#type);
     }
-    return numberData('float64', found, groups, valid);
+    const numbers = numbersOf(column);
+    const values = Float64Array.from(valid, (isThere, group) =>
+      isThere ? this.#ofNumbers(numbers.subarray(offsets[group], offsets[group + 1])) : 0,
+    );
+    return writeData({ form: 'number', values, ...shape }, groups, this.#type);
+  }
+
+  /** NaN is the largest number. Between two decimals, digits beyond theirs are cut off. */
+  #ofNumbers(numbers: Float64Array): number {
+    numbers.sort();
+    const at = this.#p * (numbers.length - 1);
+    const [low, high] = [numbers[Math.floor(at)], numbers[Math.ceil(at)]];
+    if (Number.isInteger(at)) return low;
+    const more = (high - low) * (at - Math.floor(at));
+    return low + (DataType.isDecimal(this.#type) ? Math.trunc(more) : more);
+  }
+
+  #ofBigs(values: bigint[]): bigint {
+    values.sort((a, b) => (a < b ? -1 : a > b ? 1 : 0));
+    const at = this.#p * (values.length - 1);
+    const [low, high] = [values[Math.floor(at)], values[Math.ceil(at)]];
+    return low + BigInt(Math.trunc(Number(high - low) * (at - Math.floor(at))));
   }
 }
 

@@ -2,6 +2,9 @@ import { DataType, Dictionary, type Field, type Schema, Timestamp, TimeUnit } fr
 import { UsageError } from '../../../engine/errors.ts';
 import {
   arrowTypeOf,
+  asDecimal,
+  decimalOf,
+  isDecimal,
   isFloat,
   isInteger,
   isTimestamp,
@@ -194,6 +197,7 @@ export function keyField(schemas: Schemas, side: Side, name: string): Field {
 
 /** The type as text, for comparison; without the time zone, since timestamps are compared in UTC. */
 function comparedAs(type: DataType): string {
+  if (DataType.isDecimal(type)) return `${type} of ${type.bitWidth} bits`;
   return `${DataType.isTimestamp(type) ? new Timestamp(type.unit) : type}`;
 }
 
@@ -227,16 +231,20 @@ function fieldOf({ fields }: Schema, name: string): Field {
 }
 
 /**
- * The type to which both keys of a pair are cast for comparison: the wider of two integer or float types;
- * undefined if their types are equal. Throws UsageError for types without a common exact type.
+ * The type to which both keys of a pair are cast for comparison: the wider of two types of integers, floats or
+ * decimals; undefined if their types are equal. Throws UsageError for types without a common exact type.
  */
 export function commonKeyType(left: Field, right: Field): ValueType | undefined {
   if (comparedAs(left.type) === comparedAs(right.type)) return undefined;
-  const [own, other] = [valueTypeOf(left.type), valueTypeOf(right.type)];
-  const common = widen(own, other);
-  if (common === undefined || !isExact(left.type, common) || !isExact(right.type, common))
-    throw differentTypes(left, right);
+  const common = exactType(left.type, right.type);
+  if (common === undefined) throw differentTypes(left, right);
   return common;
+}
+
+/** The type that has the values of both types as they are; undefined if there is none. */
+export function exactType(left: DataType, right: DataType): ValueType | undefined {
+  const common = widen(valueTypeOf(left), valueTypeOf(right));
+  return common && isExact(left, common) && isExact(right, common) ? common : undefined;
 }
 
 /** True if a key must be cast to the common type. */
@@ -248,7 +256,13 @@ export function needsCast(type: DataType, common: ValueType): boolean {
 function isExact(type: DataType, to: ValueType): boolean {
   if (!needsCast(type, to)) return true;
   const from = valueTypeOf(type);
-  if (DataType.isDecimal(type) || from === 'other') return false;
+  if (from === 'other') return false;
+  const [own, wanted] = [asDecimal(from), decimalOf(to)];
+  if (wanted !== undefined)
+    return (
+      own !== undefined && own.scale <= wanted.scale && own.digits - own.scale <= wanted.digits - wanted.scale
+    );
+  if (isDecimal(from)) return false;
   if (isInteger(from)) return isInteger(to) && !(from === 'uint64' && to === 'int64');
   if (isFloat(from)) return to === 'float64';
   if (isTimestamp(from)) return isTimestamp(to) && unitOf(type) !== TimeUnit.NANOSECOND;

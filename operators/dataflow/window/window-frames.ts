@@ -113,7 +113,7 @@ function rangeBounds(frame: Frame, partitions: Partitions, key: OrderValues): Fr
   return bounds;
 }
 
-/** Reads an order key. 64-bit integers are distances from the first one, so that they keep their digits. */
+/** Reads an order key. Integers beyond 2^53 are distances from the first one, so that they keep their digits. */
 export function orderValues(data: Data, descending: boolean): OrderValues {
   const values = numbersIn(data);
   const apart = new Uint8Array(values.length);
@@ -122,16 +122,31 @@ export function orderValues(data: Data, descending: boolean): OrderValues {
     if (descending) values[row] = -values[row];
   }
   const isSingle = DataType.isFloat(data.type) && data.type.precision === Precision.SINGLE;
-  return { values, apart, scale: unitsOf(data.type) ?? 1, round: isSingle ? Math.fround : Number };
+  const round = isSingle ? Math.fround : DataType.isDecimal(data.type) ? nearlyWhole : Number;
+  return { values, apart, scale: unitsOf(data.type) ?? 1, round };
+}
+
+/** A distance of 0.29 is 29 hundredths, although 0.29 * 100 is 28.999999999999996. */
+function nearlyWhole(value: number): number {
+  const whole = Math.round(value);
+  return Math.abs(value - whole) < 1e-6 ? whole : value;
 }
 
 function numbersIn(data: Data): Float64Array {
   const { type, values, length } = data;
-  if (DataType.isFloat(type) && type.precision === Precision.HALF) return numbersOf(readData(data)).slice();
+  const isHalf = DataType.isFloat(type) && type.precision === Precision.HALF;
+  if (isHalf || DataType.isDecimal(type)) {
+    const column = readData(data);
+    return column.form === 'big' ? distances(column.values) : numbersOf(column).slice();
+  }
   const own = (values as Float64Array | BigInt64Array).subarray(0, length);
-  if (!(own instanceof BigInt64Array || own instanceof BigUint64Array)) return Float64Array.from(own);
-  const origin = own.length > 0 ? own[0] : 0n;
-  return Float64Array.from(own, (value) => Number(value - origin));
+  const isLong = own instanceof BigInt64Array || own instanceof BigUint64Array;
+  return isLong ? distances(own) : Float64Array.from(own);
+}
+
+function distances(values: ArrayLike<bigint>): Float64Array {
+  const origin = values.length > 0 ? values[0] : 0n;
+  return Float64Array.from(values, (value) => Number(value - origin));
 }
 
 const perMillisecond: Readonly<Record<TimeUnit, number>> = {
@@ -144,6 +159,7 @@ const perMillisecond: Readonly<Record<TimeUnit, number>> = {
 /** Units of a type's values in one unit of a frame; undefined if values have no distance. */
 export function unitsOf(type: DataType): number | undefined {
   if (DataType.isInt(type) || DataType.isFloat(type)) return 1;
+  if (DataType.isDecimal(type)) return 10 ** type.scale;
   if (DataType.isDate(type)) return type.unit === DateUnit.DAY ? 1 / 86_400_000 : 1;
   if (DataType.isTimestamp(type) || DataType.isTime(type) || DataType.isDuration(type))
     return perMillisecond[type.unit];

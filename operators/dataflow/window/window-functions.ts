@@ -2,14 +2,21 @@
 import { Bool, type Data, type DataType, Float64, Int64 } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import { readData } from '../../../engine/expressions/read.ts';
-import { isInteger, isNumber, valueTypeOf } from '../../../engine/expressions/types.ts';
-import { numbersOf, wideOf } from '../../../engine/expressions/values.ts';
-import { bitsOf } from '../../../engine/expressions/write.ts';
-import { hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
+import {
+  isDecimal,
+  isFloat,
+  isNumber,
+  rangeOf,
+  scaleOf,
+  valueTypeOf,
+} from '../../../engine/expressions/types.ts';
+import { bigsOf, decimals, integers, numbersOf, type Values } from '../../../engine/expressions/values.ts';
+import { bitsOf, writeData } from '../../../engine/expressions/write.ts';
+import { decimalText, hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
 import { compareRows, type KeyWords } from '../../../engine/sorting/sort-keys.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
-import { fixedData, numberData } from '../aggregate/accumulators.ts';
+import { fixedData, numberData, sumType } from '../aggregate/accumulators.ts';
 import { RangeSums } from './range-sums.ts';
 import { type Frame, type FrameBounds, orderValues, type Partitions, unitsOf } from './window-frames.ts';
 
@@ -140,10 +147,11 @@ export const windowFunctions: Readonly<Record<WindowName, WindowFunction>> = {
     type: (type) => (unitsOf(type) === undefined ? undefined : new Int64()),
     needsOrder: true,
     compute: numbered(({ starts, value, gap, state }) => {
-      const { values, apart, scale } = orderValues(value, false);
+      const { values, apart, scale, round } = orderValues(value, false);
+      const most = round(gap * scale);
       return (row) => {
         if (starts[row] === row) return (state.rank = 1);
-        const isGap = apart[row] + apart[row - 1] === 0 && values[row] - values[row - 1] > gap * scale;
+        const isGap = apart[row] + apart[row - 1] === 0 && values[row] - values[row - 1] > most;
         return (state.rank += isGap ? 1 : 0);
       };
     }),
@@ -166,23 +174,16 @@ export const windowFunctions: Readonly<Record<WindowName, WindowFunction>> = {
   max: { type: sameType, isFramed: true, compute: (input) => extremes(input, true) },
   count: { type: int64, isFramed: true, compute: (input) => counts(input, validOf(input)) },
   sum: {
-    type: (type) => sumOf(type, new Int64()),
+    type: (type) => (isNumber(valueTypeOf(type)) ? sumType(valueTypeOf(type)) : undefined),
     isFramed: true,
-    compute: (input) =>
-      isInteger(valueTypeOf(input.value.type)) ? integerSums(input) : floatSums(input, false),
+    compute: (input) => (isFloat(valueTypeOf(input.value.type)) ? floatSums(input, false) : exactSums(input)),
   },
   mean: {
-    type: (type) => sumOf(type, new Float64()),
+    type: (type) => (isNumber(valueTypeOf(type)) ? new Float64() : undefined),
     isFramed: true,
     compute: (input) => floatSums(input, true),
   },
 };
-
-function sumOf(type: DataType, ofIntegers: DataType): DataType | undefined {
-  const own = valueTypeOf(type);
-  if (isInteger(own)) return ofIntegers;
-  return isNumber(own) ? new Float64() : undefined;
-}
 
 /** A function that gives the number of each row, called for one row after the other. */
 function numbered(numberOf: (input: WindowInput) => (row: number) => number): WindowFunction['compute'] {
@@ -381,7 +382,8 @@ function extremeRow({ frame, starts, rows }: WindowInput, words: KeyWords): (row
   };
 }
 
-function integerSums(input: WindowInput): Data {
+/** Sums of integers and decimals. */
+function exactSums(input: WindowInput): Data {
   const { value, frame, rows, from, to, state } = input;
   const column = readData(value);
   const numbers = numbersOf(column);
@@ -394,16 +396,19 @@ function integerSums(input: WindowInput): Data {
     before[row + 1] = before[row] + (valid?.[row] === 0 ? 0 : numbers[row]);
     largest = Math.max(largest, Math.abs(before[row + 1]), valid?.[row] === 0 ? 0 : Math.abs(numbers[row]));
   }
-  if (4 * largest > Number.MAX_SAFE_INTEGER) return wideSums(input, wideOf(column), valid, found);
-  const sums = new Float64Array(to - from);
+  const type = sumType(column.type);
+  const shape = { type: valueTypeOf(type), length: to - from, valid: presentOf(found), constant: false };
+  const isWide = 4 * largest > Number.MAX_SAFE_INTEGER;
+  if (isWide) return writeData(wideSums(input, bigsOf(column), found, shape), to - from, type);
+  const values = new Float64Array(to - from);
   for (let row = from; row < to; row++) {
     if (found[row - from] === 0) continue;
     const own = isCarried(input, row) ? carried - before[state.at] : -before[frame.lo[row]];
-    sums[row - from] = before[frame.hi[row]] + own;
+    values[row - from] = before[frame.hi[row]] + own;
   }
   keepFrame(input, found);
-  state.exact = BigInt(sums[sums.length - 1]);
-  return numberData('int64', sums, sums.length, presentOf(found));
+  state.exact = BigInt(values[values.length - 1]);
+  return writeData({ form: 'number', values, ...shape }, to - from, type);
 }
 
 function presentOf(found: Float64Array): Uint8Array | undefined {
@@ -412,29 +417,31 @@ function presentOf(found: Float64Array): Uint8Array | undefined {
 
 function wideSums(
   input: WindowInput,
-  values: BigInt64Array | BigUint64Array,
-  valid: Uint8Array | undefined,
+  values: ArrayLike<bigint>,
   found: Float64Array,
-): Data {
-  const { frame, rows, from, to, state } = input;
+  shape: Pick<Values, 'type' | 'valid' | 'constant'>,
+): Values {
+  const { frame, rows, from, state } = input;
+  const valid = validOf(input);
   const before = [0n];
   for (let row = 0; row < rows; row++) before.push(before[row] + (valid?.[row] === 0 ? 0n : values[row]));
-  const sums = new BigInt64Array(to - from);
-  let sum = 0n;
-  for (let row = from; row < to; row++) {
-    sum = 0n;
-    if (found[row - from] === 0) continue;
+  const [least, most] = rangeOf(shape.type);
+  const sums = Array.from(found, (count, i) => {
+    if (count === 0) return 0n;
+    const row = from + i;
     const own = isCarried(input, row) ? state.exact - before[state.at] : -before[frame.lo[row]];
-    sum = before[frame.hi[row]] + own;
-    if (BigInt.asIntN(64, sum) !== sum)
-      throw new DataError(`a sum over a window is beyond int64: ${sum}`, {
+    const sum = before[frame.hi[row]] + own;
+    if (sum >= least && sum <= most) return sum;
+    throw new DataError(
+      `a sum over a window is beyond ${shape.type}: ${decimalText(sum, scaleOf(shape.type))}`,
+      {
         advice: 'Sum floats: cast the column to float64',
-      });
-    sums[row - from] = sum;
-  }
+      },
+    );
+  });
   keepFrame(input, found);
-  state.exact = sum;
-  return fixedData(new Int64(), sums, sums.length, presentOf(found));
+  state.exact = sums[sums.length - 1];
+  return isDecimal(shape.type) ? decimals(sums, shape) : integers(BigInt64Array.from(sums), shape);
 }
 
 /** Sums as float64, or with `isMean` divided by their counts; null for frames without a value. */
@@ -442,14 +449,17 @@ function floatSums(input: WindowInput, isMean: boolean): Data {
   const { value, frame, rows, from, to, state } = input;
   const valid = validOf(input);
   const found = countsIn(input, valid);
-  const own = numbersOf(readData(value)).slice(0, rows);
+  const column = readData(value);
+  // Decimals are summed in units of their last digit, as whole numbers.
+  const units = 10 ** scaleOf(column.type);
+  const own = numbersOf(column).slice(0, rows);
   if (valid !== undefined) for (let row = 0; row < rows; row++) if (valid[row] === 0) own[row] = 0;
   const known = isCarried(input, from) ? { hi: state.at, sum: state.sum } : undefined;
   const sums = new RangeSums(own, isGrowing(input), known);
   const results = new Float64Array(to - from);
   for (let row = from; row < to; row++) {
     const sum = sums.of(frame.lo[row], frame.hi[row]);
-    results[row - from] = isMean ? sum / found[row - from] : sum;
+    results[row - from] = isMean ? sum / (found[row - from] * units) : sum;
   }
   keepFrame(input, found);
   state.sum = sums.sum;

@@ -32,3 +32,5 @@ export function rewritten(
   if (i === 5001n && fails === 'column') return { txt: 'a' };
   return { text: `row ${i}`, half: x === 0 ? null : x / 2, at: new Date(Number(i)) };
 }
+
+export const sameRow = (row: object, changed?: object) => ({ ...row, ...changed });

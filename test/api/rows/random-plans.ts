@@ -3,6 +3,8 @@ import {
   minBy,
   maxBy,
   col,
+  collectList,
+  collectSet,
   type Column,
   count,
   countDistinct,
@@ -14,7 +16,9 @@ import {
   lead,
   max,
   mean,
+  median,
   min,
+  quantile,
   rank,
   rowNumber,
   sum,
@@ -80,6 +84,7 @@ const literals: readonly (readonly [Kind, string, string])[] = [
   ['float64', '3.3', '3.3::DOUBLE'],
   ['float64', '0.1', '0.1::DOUBLE'],
   ['int', '5', '5::BIGINT'],
+  ['decimal', 'cast(0.9 as decimal(3,2))', '0.9::DECIMAL(3,2)'],
   ['text', "'12'", "'12'"],
   ['bool', 'true', 'true'],
 ];
@@ -268,6 +273,10 @@ function wideStep(plan: RandomPlan, tools: WideTools): RandomPlan {
   const keys = tools.some(exact);
   const step = tools.pick([
     () => groupByOf(plan, keys, tools, exact),
+    () => measuresOf(plan, keys, tools, exact),
+    () => explodeOf(plan, keys, tools, exact),
+    () => joinAcrossOf(selected(plan, exact), tools),
+    () => sorted(unionAcrossOf(selected(plan, exact), tools)),
     () => sorted(distinctOf(selected(plan, keys))),
     () => sorted(dropDuplicatesOf(selected(plan, exact), keys)),
     () => joinOf(selected(plan, exact), keys, tools),
@@ -311,6 +320,125 @@ function groupByOf(
   const query = `SELECT ${quoted(keys)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
   const make = (table: Dataset) => table.groupBy(...keys).agg(...aggregates);
   return sorted(next(plan, `groupBy(${keys.join(', ')}).agg(${of})`, make, { columns, query }));
+}
+
+/** Aggregates of numbers. */
+function measuresOf(
+  plan: RandomPlan,
+  keys: readonly string[],
+  tools: WideTools,
+  exact: readonly string[],
+): RandomPlan {
+  const numbers = exact.filter((name) => ['int', 'decimal'].includes(plan.columns[name]));
+  if (numbers.length === 0) return plan;
+  const of = tools.pick(numbers);
+  const kind = plan.columns[of];
+  const own = kind === 'decimal' ? kind : 'float64';
+  const [total, average, middle, part] = Array.from({ length: 4 }, () => tools.name());
+  // DuckDB interpolates floats as a (1 - p) + b p, which may differ in the last digit.
+  const p = tools.pick(kind === 'decimal' ? [0, 0.3, 0.5, 0.99, 1] : [0, 0.5, 1]);
+  const columns = {
+    ...Object.fromEntries(keys.map((name) => [name, plan.columns[name]])),
+    [total]: kind,
+    [average]: 'float64',
+    [middle]: own,
+    [part]: own,
+  } as const;
+  // DuckDB computes with digits beyond float64's in other ways.
+  const value = kind === 'decimal' ? short(of) : `"${of}"`;
+  const list = `sum("${of}") AS ${total}, avg(${value}) AS ${average}, median(${value}) AS ${middle},
+    quantile_cont(${value}, ${p}) AS ${part}`;
+  const query = `SELECT ${quoted(keys)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
+  const aggregates = [
+    sum(of).as(total),
+    mean(expr(value)).as(average),
+    median(expr(value)).as(middle),
+    quantile(expr(value), p).as(part),
+  ];
+  const make = (table: Dataset) => table.groupBy(...keys).agg(...aggregates);
+  return sorted(next(plan, `groupBy(${keys.join(', ')}).agg(sum of ${of})`, make, { columns, query }));
+}
+
+/** A row for each value, or distinct value, of each group. */
+function explodeOf(
+  plan: RandomPlan,
+  keys: readonly string[],
+  tools: WideTools,
+  exact: readonly string[],
+): RandomPlan {
+  const of = tools.pick(exact);
+  const name = tools.name();
+  const [collect, distinct] = tools.pick([
+    [collectList, ''],
+    [collectSet, 'DISTINCT'],
+  ] as const);
+  const keepEmpty = tools.pick([true, false]);
+  const columns = {
+    ...Object.fromEntries(keys.map((key) => [key, plan.columns[key]])),
+    [name]: plan.columns[of],
+  };
+  const list = `list(${distinct} "${of}") FILTER ("${of}" IS NOT NULL)`;
+  const lists = `SELECT ${quoted(keys)}, ${keepEmpty ? `coalesce(${list}, [NULL])` : list} AS ${name}
+    FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
+  const query = `SELECT ${quoted(keys)}, unnest(${name}) AS ${name} FROM (${lists})`;
+  const make = (table: Dataset) =>
+    table
+      .groupBy(...keys)
+      .agg(collect(of).as(name))
+      .explode(name, { keepEmpty });
+  return sorted(
+    next(plan, `explode(${distinct} ${of} by ${keys.join()}, ${keepEmpty})`, make, { columns, query }),
+  );
+}
+
+/** With counts of the same values of another type of decimals. */
+function joinAcrossOf(plan: RandomPlan, tools: WideTools): RandomPlan {
+  const keys = Object.keys(plan.columns).filter((name) => plan.columns[name] === 'decimal');
+  if (keys.length === 0) return plan;
+  const key = tools.pick(keys);
+  const how = tools.pick(['inner', 'left', 'semi', 'anti'] as const);
+  const [rows, own, other] = Array.from({ length: 3 }, () => tools.name());
+  const isFilter = how === 'semi' || how === 'anti';
+  const to = tools.pick(['decimal(20,3)', 'bigint']);
+  const cast = `try_cast("${key}" as ${to})`;
+  const columns = {
+    ...plan.columns,
+    [own]: 'decimal' as const,
+    ...(isFilter ? {} : { [rows]: 'int' as const }),
+  };
+  const counts = `SELECT ${cast} AS ${other}, count(*) AS ${rows} FROM (${plan.query}) GROUP BY ${cast}`;
+  const query = `SELECT ${isFilter ? 'l.*' : `l.*, r.${rows}`} FROM (SELECT *, ${short(key)} AS ${own} FROM (${plan.query})) l
+    ${how.toUpperCase()} JOIN (${counts}) r ON l.${own} = r.${other}`;
+  const make = (table: Dataset) => {
+    const counted = table.select(expr(cast).as(other)).groupBy(other).agg(count().as(rows));
+    const left = table.withColumn(own, expr(short(key)));
+    return left.join(counted, { left: own, right: other }, how);
+  };
+  // The key has a type that has the values of both.
+  const joined = next(plan, `join(${own} = ${cast}, ${how})`, make, { columns, query });
+  return sorted(
+    next(joined, `withColumn(${own}, ${short(own)})`, (table) => table.withColumn(own, expr(short(own))), {
+      values: { [own]: short(own) },
+    }),
+  );
+}
+
+const short = (name: string) => `try_cast("${name}" as decimal(12, 2))`;
+
+/** The rows, followed by those with other types of decimals. */
+function unionAcrossOf(plan: RandomPlan, tools: WideTools): RandomPlan {
+  const names = Object.keys(plan.columns).filter((name) => plan.columns[name] === 'decimal');
+  if (names.length === 0) return plan;
+  const [name, type] = [tools.pick(names), tools.pick(['decimal(20,3)', 'bigint'])];
+  const [first, second] = [short(name), `try_cast("${name}" as ${type})`];
+  const rest = Object.keys(plan.columns).filter((one) => one !== name);
+  const select = (value: string) =>
+    `SELECT ${quoted([...rest])}${rest.length > 0 ? ', ' : ''}${value} AS "${name}" FROM (${plan.query})`;
+  const make = (table: Dataset) =>
+    table.withColumn(name, expr(first)).union(table.withColumn(name, expr(second)));
+  const columns = Object.fromEntries([...rest, name].map((one) => [one, plan.columns[one]]));
+  const query = `${select(first)} UNION ALL ${select(second)}`;
+  return next(plan, `union(${second})`, make, { columns, query });
 }
 
 /** With the number of some of the rows by the same keys. */
@@ -385,7 +513,8 @@ function crossJoinOf(plan: RandomPlan, of: string, tools: WideTools): RandomPlan
 /** With the number of rows of the latest time of the same keys. */
 function asOfJoinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): RandomPlan {
   const times = Object.keys(plan.columns).filter(
-    (name) => !keys.includes(name) && ['int', 'wide', 'date', 'timestamp'].includes(plan.columns[name]),
+    (name) =>
+      !keys.includes(name) && ['int', 'wide', 'decimal', 'date', 'timestamp'].includes(plan.columns[name]),
   );
   if (times.length === 0) return plan;
   const [at, how, strict] = [
@@ -479,6 +608,7 @@ const distances: Readonly<Record<string, { readonly unit: number; readonly sql: 
   int: { unit: 1, sql: String },
   float32: { unit: 0.5, sql: (n) => `${n / 2}` },
   float64: { unit: 0.5, sql: (n) => `${n / 2}` },
+  decimal: { unit: 0.5, sql: (n) => `${n / 2}` },
   date: { unit: 86_400_000, sql: (n) => `INTERVAL ${n} DAY` },
   timestamp: { unit: 86_400_000, sql: (n) => `INTERVAL ${n} DAY` },
 };
@@ -532,11 +662,16 @@ function windowCalls(columns: KindsByName, exact: readonly string[], { pick }: W
     { own: count(value), sql: `count(${sqlOf})`, kind: 'int', frames: every },
     { own: count(), sql: 'count(*)', kind: 'int', frames: every },
   ];
-  if (of !== 'int') return calls;
+  if (of !== 'int' && of !== 'decimal') return calls;
   return [
     ...calls,
-    { own: sum(value), sql: `sum(${sqlOf})`, kind: 'int', frames: every },
-    { own: mean(value), sql: `avg(${sqlOf}::DOUBLE)`, kind: 'float64', frames: every },
+    { own: sum(value), sql: `sum(${sqlOf})`, kind: of, frames: every },
+    {
+      own: mean(value),
+      sql: of === 'int' ? `avg(${sqlOf}::DOUBLE)` : `avg(${sqlOf})`,
+      kind: 'float64',
+      frames: every,
+    },
   ];
 }
 

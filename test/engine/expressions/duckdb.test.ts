@@ -26,14 +26,19 @@ it(`${expressions} random expressions over ${rows} rows`, { timeout: 600_000 }, 
   const duck = await duckdb();
   for (const statement of duckTable('random_rows', columns, cells, 'row')) await duck.run(statement);
   const source = new RandomExpressions(random);
-  let compared = 0;
+  let [compared, refused] = [0, 0];
   for (let n = 0; n < expressions; n++) {
     const kind = kinds[n % kinds.length];
     const [own, other] = source.draw(kind, 1 + (n % 4));
     const query = `SELECT ${exactly(kind, other)} FROM random_rows ORDER BY row`;
-    const expected = (await duckRows(query).catch((error: Error) => [[`${error.message}: ${query}`]])).map(
-      ([cell]) => plainCell(cell, kind),
-    );
+    const answer = await duckRows(query).catch((error: Error) => error);
+    // Decimals of too many digits, which either engine may find in rows that it need not compute.
+    if (answer instanceof Error) {
+      expect(`${answer.message}: ${query}`).toMatch(/^(Out of Range|Conversion) Error.*DECIMAL/);
+      refused++;
+      continue;
+    }
+    const expected = answer.map(([cell]) => plainCell(cell, kind));
     const cut = n % rows;
     const got = [batch.slice(0, cut), batch.slice(cut)]
       .flatMap((part) => evaluated(own, part))
@@ -45,7 +50,8 @@ it(`${expressions} random expressions over ${rows} rows`, { timeout: 600_000 }, 
       expect({ own, chosen: selected(own, batch) }).toEqual({ own, chosen });
     }
   }
-  expect(compared).toBe(expressions * rows);
+  expect(compared).toBe((expressions - refused) * rows);
+  expect(refused).toBeLessThan(expressions / 10);
 });
 
 // Places whose clocks change at midnight, by half an hour, or by a day; texts are without the offset, since

@@ -1,5 +1,6 @@
 import {
   type Data,
+  DataType,
   Field,
   makeData,
   type RecordBatch,
@@ -11,10 +12,12 @@ import {
 import { parseExpression } from '../../../connectors/expressions/parse-expression.ts';
 import { check, checkPredicate } from '../../../engine/expressions/check.ts';
 import { evaluate } from '../../../engine/expressions/evaluate.ts';
+import { decimalParser, decimalTexts } from '../../../engine/expressions/decimals.ts';
 import type { Expression } from '../../../engine/expressions/expression.ts';
+import { readData } from '../../../engine/expressions/read.ts';
 import { selectedRows } from '../../../engine/expressions/select-rows.ts';
-import { arrowTypeOf, type ValueType } from '../../../engine/expressions/types.ts';
-import type { Values } from '../../../engine/expressions/values.ts';
+import { arrowTypeOf, isDecimal, type ValueType } from '../../../engine/expressions/types.ts';
+import { decimals, type Values } from '../../../engine/expressions/values.ts';
 import { writeData } from '../../../engine/expressions/write.ts';
 
 export type Cell = number | bigint | string | boolean | null;
@@ -29,6 +32,11 @@ export function column(type: ValueType, cells: readonly Cell[]): Data {
       return { form: 'bool', values: Uint8Array.from(cells, (cell) => (cell ? 1 : 0)), ...shape };
     if (type === 'uint64')
       return { form: 'wide', values: BigUint64Array.from(cells, (cell) => BigInt(cell ?? 0)), ...shape };
+    if (isDecimal(type)) {
+      const parse = decimalParser(type);
+      const values = cells.map((cell) => parse(String(cell ?? 0)) ?? 0n);
+      return decimals(values, shape);
+    }
     if (type === 'int64' || type === 'timestamp')
       return { form: 'wide', values: BigInt64Array.from(cells, (cell) => BigInt(cell ?? 0)), ...shape };
     return { form: 'number', values: Float64Array.from(cells, (cell) => Number(cell ?? 0)), ...shape };
@@ -46,8 +54,13 @@ export function batchOf(columns: Readonly<Record<string, Data>>): RecordBatch {
 export const asExpression = (expression: string | Expression): Expression =>
   typeof expression === 'string' ? parseExpression(expression) : expression;
 
-/** Values of a column as plain ones: times as numbers of their unit, 64 bits as bigint. */
+/** Values of a column as plain ones: times as numbers of their unit, 64 bits as bigint, decimals as `1.50 (4,2)`. */
 export function cellsOf(data: Data): Cell[] {
+  if (DataType.isDecimal(data.type)) {
+    const { precision, scale } = data.type;
+    const texts = decimalTexts(readData(data));
+    return texts.map((text, row) => (data.getValid(row) ? `${text} (${precision},${scale})` : null));
+  }
   const isTime =
     data.type.typeId === arrowTypeOf('timestamp').typeId || data.type.typeId === arrowTypeOf('date').typeId;
   const vector = new Vector([data]);

@@ -84,9 +84,13 @@ const lines: Readonly<Record<string, readonly Case[]>> = {
     ['ceil(n)', -7],
     ['floor(zero + 1e300)', 1e300],
   ],
-  '`cast(-1.9 as int)`': [
+  '`cast(-1.9 as int)` of a float': [
     ['cast(zero - 1.9 as int)', -1],
     ['cast(zero + 2.5 as int)', 2],
+  ],
+  '`cast(x as int)` of a decimal -1.9': [
+    ['cast(cast(-1.9 as decimal(2,1)) as int)', -2],
+    ['cast(cast(2.5 as decimal(2,1)) as int)', 3],
   ],
   '`cast(300 as int8)`, `cast(NaN as int)`': [
     ['cast(300 as int8)', 'fails', 'cast(300 as tinyint)'],

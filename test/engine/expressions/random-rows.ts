@@ -40,6 +40,13 @@ export function randomColumns(random: () => number): RandomColumns {
     g: made('float32', 'float32', 'FLOAT', () => whole(40) / 8),
     d: made('float64', 'float64', 'DOUBLE', fraction),
     e: made('float64', 'float64', 'DOUBLE', () => whole(40) / 8),
+    dm: made('decimal', 'decimal(9,2)', 'DECIMAL(9,2)', () =>
+      pick(['0', '-0.05', '12.34', '99999.99', (whole(3000) / 100).toFixed(2)]),
+    ),
+    dn: made('decimal', 'decimal(4,1)', 'DECIMAL(4,1)', () => (whole(60) / 10).toFixed(1)),
+    dw: made('decimal', 'decimal(30,6)', 'DECIMAL(30,6)', () =>
+      pick(['9999999999999.123456', '-9007199254.740993', '5', (whole(3000) / 1000).toFixed(6)]),
+    ),
     t: made('text', 'utf8', 'VARCHAR', () =>
       pick(['a', 'abc', '', 'Été', ' x ', '12', '-7', '😀z', 'A%', '99999999999999999999']),
     ),
@@ -63,6 +70,7 @@ export function namesByKind(columns: Readonly<Record<string, Kind | 'wide'>>): C
     int: of('int'),
     float32: of('float32'),
     float64: of('float64'),
+    decimal: of('decimal'),
     text: of('text'),
     date: of('date'),
     timestamp: of('timestamp'),
@@ -117,6 +125,9 @@ function sqlOf(cell: Cell, type: ValueType): string {
 /** DuckDB's value of a kind in a form that its JavaScript gives exactly. */
 export function exactly(kind: Kind | 'wide', text: string): string {
   if (kind === 'int') return `(${text})::BIGINT`;
+  // Cells of decimals have their type; DuckDB writes no 0 before the point of DECIMAL(2,2).
+  if (kind === 'decimal')
+    return `regexp_replace((${text})::VARCHAR, '^(-?)\\.', '\\10.') || replace(' ' || typeof(${text}), 'DECIMAL', '')`;
   if (kind === 'date') return `(${text})::DATE - DATE '1970-01-01'`;
   return kind === 'timestamp' ? `epoch_us((${text})::TIMESTAMP)` : text;
 }

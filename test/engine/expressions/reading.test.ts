@@ -38,19 +38,37 @@ test.each<[string, Data, string, unknown[]]>([
     'decimal(6, 2)',
     makeData({ type: new Decimal(2, 6), data: words(12_345n, -1n) }),
     'x * 2',
-    [246.9, -0.02],
+    ['246.90 (16,2)', '-0.02 (16,2)'],
   ],
   [
     'decimal(18, 0)',
     makeData({ type: new Decimal(0, 18), data: words(2n ** 59n + 1n, -1n) }),
     'x + 1',
-    [2n ** 59n + 2n, 0n],
+    [`${2n ** 59n + 2n} (18,0)`, '0 (18,0)'],
   ],
   [
     'decimal(38, 20)',
     makeData({ type: new Decimal(20, 38), data: words(15n * 10n ** 19n, -(10n ** 20n)) }),
     'x + 0',
-    [1.5, -1],
+    ['1.50000000000000000000 (38,20)', '-1.00000000000000000000 (38,20)'],
+  ],
+  [
+    'decimal32',
+    makeData({ type: new Decimal(2, 9, 32), data: Uint32Array.of(125, -5 >>> 0) }),
+    'x',
+    ['1.25 (9,2)', '-0.05 (9,2)'],
+  ],
+  [
+    'a decimal256 of few digits',
+    makeData({ type: new Decimal(2, 50, 256), data: Uint32Array.of(125, 0, 0, 0, 0, 0, 0, 0) }),
+    'x * 2',
+    ['2.50 (38,2)'],
+  ],
+  [
+    'a decimal with digits left out before the point',
+    makeData({ type: new Decimal(-3, 5), data: words(12n) }),
+    'x + 1',
+    ['12001 (11,0)'],
   ],
   ['float16', makeData({ type: new Float16(), data: toHalf(Float32Array.of(1.5, -2)) }), 'x + 1', [2.5, -1]],
   [
@@ -131,6 +149,14 @@ test.each<[string, Data, string]>([
   } catch (error) {
     expect((error as DataError).details).toMatchObject({ row: 1 });
   }
+});
+
+it('a decimal256 of more than 38 digits is an error with the row and the type', () => {
+  const data = Uint32Array.of(1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0);
+  const x = makeData({ type: new Decimal(2, 50, 256), length: 2, data });
+  expect(() => evaluated('x + 1', batchOf({ x }))).toThrow(
+    'a value of Decimal[50e+2] has more than 38 digits',
+  );
 });
 
 it('rows of a slice are those of the slice, of every type', () => {

@@ -121,10 +121,10 @@ export function duckAggregate(
       return { sql: `count(${column === undefined ? '*' : own})`, kind: 'wide' };
     case 'countDistinct':
       return { sql: `count(DISTINCT ${own})`, kind: 'wide' };
-    case 'sum':
-      return kind === 'int' || kind === 'wide'
-        ? { sql: `sum(${own})`, kind: 'wide' }
-        : { sql: `sum(${own})`, kind: 'float64' };
+    case 'sum': {
+      const total = kind === 'int' ? 'wide' : kind.startsWith('float') ? 'float64' : kind;
+      return { sql: exactly(total, `sum(${own})`), kind: total };
+    }
     case 'mean':
       return { sql: `avg(${own})`, kind: 'float64' };
     case 'stddev':
@@ -137,7 +137,7 @@ export function duckAggregate(
     }
     case 'median':
     case 'quantile':
-      return { sql: `quantile_cont(${own}::DOUBLE, ${further.p ?? 0.5})`, kind: 'float64' };
+      return quantileOf(own, kind, further.p);
     case 'minBy':
     case 'maxBy': {
       const chosen = `${call === 'minBy' ? 'arg_min' : 'arg_max'}(${own}, "${further.by}" ${ordered})`;
@@ -149,6 +149,12 @@ export function duckAggregate(
     default:
       return { sql: exactly(kind, `${call}(${own})`), kind };
   }
+}
+
+function quantileOf(column: string, kind: Kind | 'wide', p = 0.5) {
+  return kind === 'decimal'
+    ? { sql: exactly(kind, `quantile_cont(${column}, ${p})`), kind }
+    : { sql: `quantile_cont(${column}::DOUBLE, ${p})`, kind: 'float64' as const };
 }
 
 /** The columns as rows of one batch. */

@@ -38,14 +38,14 @@ const names = Object.keys(columns);
 
 /** Columns whose results DuckDB's JavaScript has as they are. */
 const listed = ['b', 'i', 'd', 'e', 't', 's', 'long', 'zero', 'big'];
-const finite = ['i', 'j', 'g', 'e', 'skewed'];
+const finite = ['i', 'j', 'g', 'e', 'skewed', 'dm', 'dn'];
 const summed = [...finite, 'd', 'f', 'zero'];
 const calls: readonly (readonly [Aggregation['call'], readonly string[]])[] = [
   ['count', names],
   ['countDistinct', names],
-  ['sum', summed],
-  ['mean', [...summed, 'big', 'huge']],
-  ['stddev', finite],
+  ['sum', [...summed, 'dw']],
+  ['mean', [...summed, 'big', 'huge', 'dw']],
+  ['stddev', [...finite, 'dw']],
   ['min', names],
   ['max', names],
   ['first', names],

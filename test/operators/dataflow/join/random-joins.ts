@@ -46,6 +46,8 @@ function keyColumns(random: () => number): RandomColumns {
     b: all.b,
     f: { ...all.f, draw: () => pick([0, -0, nan, 1.5, Math.fround(3.3), -Infinity]) },
     d: { ...all.d, draw: () => pick([0, -0, nan, 0.1, 1e300, Infinity]) },
+    dn: all.dn,
+    dw: skewed(all.dw, '9999999999999.123456'),
     db: all.db,
     tt: all.tt,
   };
