@@ -10,8 +10,11 @@ import { sums } from './partial-sums.ts';
 /** A table of (item, weight) for all items, which the case writes. */
 export const titlesBeside = (folder: string) => `${folder}-items.parquet`;
 
+/** Events (user, item, kind, at, price) as CSV, which the case writes. */
+export const eventsBeside = (folder: string) => `${folder}-events.csv`;
+
 async function factorflow(folder: string, output: string): Promise<Works> {
-  const { col, count, mean, rowNumber, Session } = await import('../../index.ts');
+  const { col, count, mean, rowNumber, Session, sum } = await import('../../index.ts');
   const session = await Session.create({ device: 'cpu', workers: 2 });
   const rows = () => session.read.parquet(folder);
   const module = new URL('partial-sums.ts', import.meta.url).href;
@@ -39,9 +42,9 @@ async function factorflow(folder: string, output: string): Promise<Works> {
       const parts = computed
         .select('x')
         .mapBatches({ module, name: 'sumOf', args: { column: 'x' } }, { schema: sums });
-      let sum = 0;
-      for await (const batch of parts) for (const { values } of batch.data.children) sum += values[0];
-      return sum;
+      let total = 0;
+      for await (const batch of parts) for (const { values } of batch.data.children) total += values[0];
+      return total;
     },
     items: () => grouped('item'),
     users: () => grouped('user'),
@@ -53,6 +56,13 @@ async function factorflow(folder: string, output: string): Promise<Works> {
     distinct: () => taken(rows().select('user', 'item').distinct()),
     top: () => taken(rows().groupBy('item').agg(count().as('n')).orderBy(col('n').desc(), 'item').limit(100)),
     sort: () => taken(rows().orderBy('user', 'timestamp')),
+    events: () => {
+      const clean = session.read
+        .csv(eventsBeside(folder))
+        .filter(col('kind').isNotNull().and(col('price').gt(0)));
+      const totals = clean.distinct().groupBy('user', 'item').agg(count().as('n'), sum('price').as('total'));
+      return taken(totals);
+    },
     row_number: () =>
       taken(rows().withColumn('n', rowNumber().over({ partitionBy: 'user', orderBy: 'timestamp' }))),
   };
@@ -86,6 +96,11 @@ async function duckdb(folder: string, output: string): Promise<Works> {
     distinct: () => made(`SELECT DISTINCT "user", item FROM ${rows}`),
     top: () => made(`SELECT item, count(*) AS n FROM ${rows} GROUP BY item ORDER BY n DESC, item LIMIT 100`),
     sort: () => made(`SELECT * FROM ${rows} ORDER BY "user", "timestamp"`),
+    events: () =>
+      made(
+        `SELECT "user", item, count(*) AS n, sum(price) AS total FROM (SELECT DISTINCT * FROM '${eventsBeside(folder)}'
+          WHERE kind IS NOT NULL AND price > 0) GROUP BY "user", item`,
+      ),
     row_number: () =>
       made(`SELECT *, row_number() OVER (PARTITION BY "user" ORDER BY "timestamp") AS n FROM ${rows}`),
   };

@@ -61,11 +61,10 @@ function takeBuffers(data: Data, positions: Uint32Array, valid: Uint8Array | und
   const given = data.valueOffsets as Offsets | undefined;
   if (given === undefined) return { values: takeValues(data.values as Numbers, positions, data.stride) };
   const offsets = takeOffsets(given, positions, valid);
-  const wide =
-    given instanceof BigInt64Array ? BigInt64Array.from(offsets, BigInt) : Int32Array.from(offsets);
+  const own = given instanceof BigInt64Array ? BigInt64Array.from(offsets, BigInt) : int32Offsets(offsets);
   if (data.children.length > 0)
-    return { offsets: wide, children: [takeData(data.children[0], elementsOf(given, positions, offsets))] };
-  return { offsets: wide, values: takeBytes(data.values as Uint8Array, given, positions, offsets) };
+    return { offsets: own, children: [takeData(data.children[0], elementsOf(given, positions, offsets))] };
+  return { offsets: own, values: takeBytes(data.values as Uint8Array, given, positions, offsets) };
 }
 
 /** Copies a few bytes one by one, which is faster than creating a view for each text. */
@@ -132,10 +131,15 @@ function wordsOf({ buffer, byteOffset, byteLength }: Numbers): Int32Array {
   return new Int32Array(buffer, byteOffset, byteLength >> 2);
 }
 
+const int32Offsets = (offsets: TakenOffsets): Int32Array =>
+  offsets instanceof Int32Array ? offsets : Int32Array.from(offsets);
+
+type TakenOffsets = Int32Array | Float64Array;
+
 /** Offsets of the taken rows; a null has no bytes and no elements. */
-function takeOffsets(given: Offsets, positions: Uint32Array, valid: Uint8Array | undefined): Float64Array {
+function takeOffsets(given: Offsets, positions: Uint32Array, valid: Uint8Array | undefined): TakenOffsets {
   const rows = positions.length;
-  const offsets = new Float64Array(rows + 1);
+  const offsets = given instanceof Int32Array ? new Int32Array(rows + 1) : new Float64Array(rows + 1);
   for (let i = 0, at = 0; i < rows; i++) {
     const row = positions[i];
     // The value of a null is never read.
@@ -149,7 +153,7 @@ function takeBytes(
   source: Uint8Array,
   given: Offsets,
   positions: Uint32Array,
-  offsets: Float64Array,
+  offsets: TakenOffsets,
 ): Uint8Array {
   const rows = positions.length;
   const bytes = new Uint8Array(offsets[rows]);
@@ -185,7 +189,7 @@ function viewOf({ buffer, byteOffset, byteLength }: Uint8Array): DataView {
 }
 
 /** The positions of the elements of all taken rows. */
-function elementsOf(given: Offsets, positions: Uint32Array, offsets: Float64Array): Uint32Array {
+function elementsOf(given: Offsets, positions: Uint32Array, offsets: TakenOffsets): Uint32Array {
   const elements = new Uint32Array(offsets[positions.length]);
   for (let i = 0, at = 0; i < positions.length; i++) {
     let element = Number(given[positions[i]]);
