@@ -123,7 +123,7 @@ export class Model {
   /** @internal What users have rated in training, if it can be read again. */
   rated: RatedRows | undefined;
   /** @internal Attributes with their coefficients. */
-  readonly attributes: ModelParts['attributes'];
+  attributes: ModelParts['attributes'];
   /** @internal The model in the form that functions of other files take. */
   private readonly served: ServedModel;
   readonly #sides: Sides;
@@ -471,6 +471,7 @@ export class Model {
     const made = await updateModel(updated, newRatings, options);
     const { users, items } = made.factors;
     const ids = { user: users.type, item: items.type };
+    made.attributes = this.attributes;
     made.rated = continuedRows(this.rated, made.rated, ids, !isImplicit(this.metadata));
     return made;
   }

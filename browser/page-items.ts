@@ -89,6 +89,6 @@ export class PageItems implements RemoteItems {
     const stored = await lists?.gram(unobserved, ctx.signal);
     if (stored) return stored;
     const itemFactors = await this.load(ctx.signal);
-    return gramOfItems({ itemFactors, rank: this.rank }, unobserved, ctx);
+    return gramOfItems({ itemFactors, rank: this.rank }, { unobserved }, ctx);
   }
 }

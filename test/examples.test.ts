@@ -155,6 +155,12 @@ const outputs: Readonly<Record<string, readonly RegExp[]>> = {
   'docs/embedding.md': [/^iteration 10\n48 [01]\.\d+\n49 [45]\.\d+\n$/, /^26397 26397\n26397\n$/],
   'docs/sizing.md': [/memory +host 2\.1 GiB, gpu:0 2\.0 GiB/],
   'docs/reports.md': [/test RMSE +1\.\d+/],
+  'docs/attributes.md': [
+    /^\[ 'p36', 'p38' \]\n41 \[ \{ item: 'p\d?[02468]', similarity: [01]/,
+    /items +10,506 \(497 without ratings, by their attributes\)/,
+    /26 │ +1 │ +\d+ │/,
+    /26 │ +1 │ +\d+ │/,
+  ],
   'docs/prepare-data.md': [/kind[^]*high[^]*\n16\d{3}\n$/],
   'docs/group-join-sort.md': [
     /^null 1 60 \[ 10 \]\n1 2 165 \[ 10, 11 \]\n2 1 null \[ 10 \]\n3\n$/,

@@ -1,3 +1,4 @@
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { IndexHeader, IndexKind } from '../../connectors/model/index-layout.ts';
 import {
   indexKinds,
@@ -134,10 +135,11 @@ async function buildOne(
 }
 
 /** The Gram matrix by which pages solve new users of implicit data without the factors of all items. */
-async function storedGram({ factors, metadata, searches }: ServedModel) {
+async function storedGram({ factors, itemCounts: counts, metadata, searches }: ServedModel) {
   const unobserved = unobservedWeight(metadata);
   if (unobserved === undefined) return undefined;
-  return { unobserved, values: await searches.gram((ctx) => gramOfItems(factors, unobserved, ctx)) };
+  const gram = (ctx: ExecutionContext) => gramOfItems(factors, { unobserved, counts }, ctx);
+  return { unobserved, values: await searches.gram(gram) };
 }
 
 /** See Model.saveIndex. */

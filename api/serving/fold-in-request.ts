@@ -77,7 +77,7 @@ export function fixedItems(served: RequestedModel, rule: UserRule): FixedItems {
   const { factors, itemCounts, searches, remoteItems } = served;
   const { unobserved = 0 } = rule.implicit ?? {};
   const make = (ctx: ExecutionContext) =>
-    remoteItems?.gram(unobserved, ctx) ?? gramOfItems(factors, unobserved, ctx);
+    remoteItems?.gram(unobserved, ctx) ?? gramOfItems(factors, { unobserved, counts: itemCounts }, ctx);
   const gram = rule.implicit && ((signal: AbortSignal) => searches.gram(make, signal));
   return { model: itemRowsOf(served), itemCounts, rule, gram };
 }

@@ -50,7 +50,7 @@ export async function foldInUsers<Made>(
     const { rows } = known.block;
     const phase = startPhase(ctx.events, 'fold-in', 'users', rows);
     const { unobserved = 0 } = rule.implicit ?? {};
-    const gram = rule.implicit && (() => gramOfItems(parts, unobserved, ctx));
+    const gram = rule.implicit && (() => gramOfItems(parts, { unobserved, counts: parts.itemCounts }, ctx));
     const fixed = { model: rowsInMemory(parts), itemCounts: parts.itemCounts, rule, gram };
     const solved = await solveUsers(known, fixed, ctx);
     phase.end(rows);

@@ -80,6 +80,17 @@ export class ItemFilters {
   }
 }
 
+/** Opens a file with a column of ids, which are read as text if `asText`. */
+export async function openById(path: string, idOf: (schema: Schema) => string, asText: boolean) {
+  const format = await detectFormat([path], 'text');
+  const source = await openSource(path, { format });
+  const id = idOf(await source.schema());
+  // Numbers in a text file may be ids with zeros in front.
+  const isLines = source instanceof TextSource || source instanceof NdjsonSource;
+  if (!asText || !isLines) return { source, id };
+  return { source: await openSource(path, { format, types: { [id]: 'utf8' } }), id };
+}
+
 function mark(predicate: Checked, { batch, positions }: AttributeRows, mask: Uint8Array): void {
   let selected: Uint32Array;
   try {
@@ -107,13 +118,9 @@ export async function readItemFilters(
   if (typeof path !== 'string') throw new UsageError(`readItemFilters takes a path, got ${shown(path)}`);
   const { items } = served.factors;
   const { idCol, ...run } = options;
-  const format = await detectFormat([path], 'text');
-  let source = await openSource(path, { format });
-  const schema = await source.schema();
-  const id = itemIdColumn(schema, { idCol, itemCol: served.columns.item }, path);
-  // Numbers in a text file may be ids with zeros in front, which a model of text ids has.
-  const isLines = source instanceof TextSource || source instanceof NdjsonSource;
-  if (isLines && items.type === 'utf8') source = await openSource(path, { format, types: { [id]: 'utf8' } });
+  const given = { idCol, itemCol: served.columns.item };
+  const idOf = (schema: Schema) => itemIdColumn(schema, given, path);
+  const { source, id } = await openById(path, idOf, items.type === 'utf8');
   const lookup = lookupOf(items);
   const rows: AttributeRows[] = [];
   let [known, all] = [0, 0];

@@ -38,9 +38,9 @@ export interface GivenColumns {
 type Test = (column: string) => boolean;
 
 /** Tests by which the columns of ids, names and genres are recognised; the most likely names first. */
-const isId: readonly Test[] = [
-  (column) => column === 'item',
-  (column) => isNamedLike(column, 'item'),
+const idTests = (side: 'user' | 'item'): readonly Test[] => [
+  (column) => column === side,
+  (column) => isNamedLike(column, side),
   (column) => /^(imdb[ _-]?)?id$/i.test(column),
 ];
 const isName: readonly Test[] = [
@@ -101,7 +101,12 @@ function idColumn(
   { idCol, itemCol, nameCol, genreCol }: GivenColumns,
 ): string | undefined {
   const ofModel = columns.find((column) => column === itemCol);
-  return idCol ?? ofModel ?? firstLike(columns, isId, [nameCol, genreCol]);
+  return idCol ?? ofModel ?? likelyIdColumn(columns, 'item', [nameCol, genreCol]);
+}
+
+/** The column whose name is usual for ids of items or users. */
+export function likelyIdColumn(columns: Columns, side: 'user' | 'item', taken: Columns = []) {
+  return firstLike(columns, idTests(side), taken);
 }
 
 function hasNoHeader(columns: readonly string[]): boolean {
@@ -112,8 +117,8 @@ function hasNoHeader(columns: readonly string[]): boolean {
 
 type Columns = readonly (string | undefined)[];
 
-function firstLike(columns: readonly string[], tests: readonly Test[], taken: Columns) {
-  const free = columns.filter((column) => !taken.includes(column));
+function firstLike(columns: Columns, tests: readonly Test[], taken: Columns) {
+  const free = columns.filter((column) => column !== undefined).filter((column) => !taken.includes(column));
   return tests.map((test) => free.find((column) => test(column))).find((column) => column !== undefined);
 }
 

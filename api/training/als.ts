@@ -11,6 +11,7 @@ import { profileRatings } from '../../operators/ratings/profile-ratings.ts';
 import type { BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
 import type { ColdStart } from '../../operators/serving/predict.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import { attributeOptionNames, type AttributesOptions, TrainerAttributes } from '../attributes.ts';
 import { requireOptions } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
@@ -27,7 +28,7 @@ import { unratedAsOnes } from './unrated-as-ones.ts';
  * Parameters of `ALS`: Spark ML's names and further ones; `ALS.spark` also has Spark's defaults. An unknown
  * name is an error.
  */
-export interface AlsOptions extends Partial<AlsParams>, RatingOptions {}
+export interface AlsOptions extends Partial<AlsParams>, RatingOptions, AttributesOptions {}
 
 /**
  * Alternating least squares, by default with biases: docs/measured/quality.md. Immutable; `fit` may run many
@@ -45,13 +46,16 @@ export class ALS {
   readonly onDuplicates: DuplicatePolicy;
   readonly onBadRows: BadRowPolicy;
   readonly #input: RatingInput;
+  readonly #attributes: TrainerAttributes;
 
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: AlsOptions = {}) {
     requireOptions('new ALS', options);
+    const { itemAttributes, userAttributes, ...others } = options;
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } =
-      options;
-    this.params = checkAlsParams(rest, ratingOptionNames);
+      others;
+    this.params = checkAlsParams(rest, [...ratingOptionNames, ...attributeOptionNames]);
+    this.#attributes = new TrainerAttributes({ itemAttributes, userAttributes });
     this.#input = new RatingInput({
       userCol,
       itemCol,
@@ -91,7 +95,7 @@ export class ALS {
    */
   async plan(ratings: Dataset, options: PlanOptions = {}): Promise<ExplainedPlan> {
     checkFit('ALS.plan', ratings, options);
-    return planAlsFit(this.params, this.#input, ratings, options);
+    return planAlsFit(this.params, this.#input, ratings, { ...options, attributes: this.#attributes });
   }
 
   /**
@@ -106,17 +110,19 @@ export class ALS {
     checkFit('ALS.fit', ratings, options, true);
     const { params } = this;
     const input = this.#input;
+    const attributes = this.#attributes;
     const { continued }: ContinuedFit = options;
     const fit: Fit = {
       about: { algorithm: 'als', params },
       input,
       check: async (ctx) => params.kernel !== undefined && chooseKernels(NO_SIZES, params, ctx),
       rated: ratedBy(params, input),
-      train: (run) => fitAls(params, run, continued),
+      attributes,
+      train: (run, read) => fitAls(params, run, { ...continued, attributes: read?.ofIds }),
     };
     return orPlanned(
       () => runFit(fit, ratings, options),
-      () => planAlsFit(params, input, ratings, options),
+      () => planAlsFit(params, input, ratings, { ...options, attributes }),
       rootSource(ratings.plan).replayable,
     );
   }
@@ -127,7 +133,7 @@ async function planAlsFit(
   params: AlsParams,
   input: RatingInput,
   given: Dataset,
-  options: FitOptions,
+  { attributes, ...options }: FitOptions & { readonly attributes: TrainerAttributes },
 ): Promise<ExplainedPlan> {
   const context = given.session.context(options);
   const sets = { ratings: given, validation: options.validation };
@@ -141,7 +147,9 @@ async function planAlsFit(
     userDegrees,
     itemDegrees,
     rating,
+    ids,
   } = await runInto(input.selected(ratings), profileRatings(), ctx);
+  const read = await attributes.read(input.columns, ctx);
   const testRatings = validation && (await input.countPairs(validation));
   const largestRating = rating && Math.max(Math.abs(rating.least), Math.abs(rating.most));
   const known: RatingsProfile = {
@@ -152,6 +160,7 @@ async function planAlsFit(
     longestItem: itemDegrees.most,
     largestRating,
     testRatings,
+    attributes: read?.sizesOf(ids),
     input: describeInput(ratings.plan),
   };
   const choices = await chooseKernels(known, params, ctx);

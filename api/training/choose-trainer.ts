@@ -3,6 +3,7 @@ import { runInto } from '../../engine/stream/logical-plan.ts';
 import { alsDefaults } from '../../operators/als/params.ts';
 import { type CommonParams, MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
 import { profileRatings } from '../../operators/ratings/profile-ratings.ts';
+import type { AttributesOptions } from '../attributes.ts';
 import { checkOptions, requireOptions, runOptionNames } from '../check-options.ts';
 import { type Dataset, requireDataset } from '../dataset.ts';
 import { RatingInput, type RatingOptions } from '../rating-input.ts';
@@ -13,7 +14,7 @@ import { ALS } from './als.ts';
 import { SGD } from './sgd.ts';
 
 /** Parameters that both algorithms have. */
-export interface TrainerOptions extends Partial<CommonParams>, RatingOptions {}
+export interface TrainerOptions extends Partial<CommonParams>, RatingOptions, AttributesOptions {}
 
 export interface ChosenTrainer {
   readonly trainer: ALS | SGD;
@@ -35,6 +36,8 @@ export async function chooseTrainer(
   requireOptions('chooseTrainer', options);
   checkOptions('chooseTrainer', run, runOptionNames);
   const als = new ALS(options);
+  if (options.itemAttributes !== undefined || options.userAttributes !== undefined)
+    return { trainer: als, reason: 'ALS, since SGD does not train with attributes' };
   const sgd = als.params.rank > MAXIMUM_FORMED_RANK ? undefined : new SGD(options);
   requireReplayable(ratings, 'chooseTrainer');
   const { userCol, itemCol, ratingCol, onBadRows } = options;

@@ -5,6 +5,7 @@ import { Scope } from '../../engine/run/scope.ts';
 import type { ContinuedAls } from '../../operators/als/sort.ts';
 import { dataBytes } from '../../operators/planner/memory-budget.ts';
 import type { FitRun } from '../../operators/training/fit.ts';
+import type { FitAttributes, TrainerAttributes } from '../attributes.ts';
 import type { Dataset } from '../dataset.ts';
 import type { FitOptions } from '../fit-options.ts';
 import { ratedRows } from '../histories.ts';
@@ -47,7 +48,9 @@ export interface Fit {
   readonly rated?: Rated;
   /** Names of the model's columns. Default: the names in the ratings. */
   readonly columns?: RatingInput['columns'];
-  readonly train: (run: FitRun<Model>) => Promise<Model>;
+  /** Attributes of users and items; `train` gets them as they were read. */
+  readonly attributes?: TrainerAttributes;
+  readonly train: (run: FitRun<Model>, attributes: FitAttributes | undefined) => Promise<Model>;
 }
 
 /** The data sets of a fit, or of its plan. */
@@ -84,11 +87,12 @@ export async function runFit(fit: Fit, asked: Dataset, options: ContinuedFit): P
     trainingDevice(session.device, context.executor, about.params);
   }
   await fit.check?.(context);
+  const attributes = await fit.attributes?.read(input.columns, context);
   const given = { ratings: asked, validation: options.validation };
   const sets = await foundSets(input, given, context, fit.rated);
   const train = async (scope: Scope, checkpoints: RunCheckpoints | undefined): Promise<Model> => {
     using _ = scope.ctx.metrics.begin('plan');
-    return await fit.train(fitRun(fit, sets, options, { scope, checkpoints }));
+    return await fit.train(fitRun(fit, sets, options, { scope, checkpoints, attributes }), attributes);
   };
   const capacityBytes = session.bounded ? dataBytes(session) : undefined;
   return followed(context, () =>
@@ -108,7 +112,15 @@ function fitRun(
   { about, input, columns }: Fit,
   { ratings, validation }: FitSets,
   options: ContinuedFit,
-  { scope, checkpoints }: { readonly scope: Scope; readonly checkpoints: RunCheckpoints | undefined },
+  {
+    scope,
+    checkpoints,
+    attributes,
+  }: {
+    readonly scope: Scope;
+    readonly checkpoints: RunCheckpoints | undefined;
+    readonly attributes: FitAttributes | undefined;
+  },
 ): FitRun<Model> {
   const { session } = ratings;
   const { continued, plan } = options;
@@ -147,6 +159,7 @@ function fitRun(
           resumedFrom: checkpoints?.resumedFrom,
           started,
           tuning: continued?.tuning,
+          attributes,
         },
         ctx,
       ),

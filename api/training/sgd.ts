@@ -10,6 +10,7 @@ import type { ColdStart } from '../../operators/serving/predict.ts';
 import { fitSgd, indexSgd, planTraining, type SgdTraining } from '../../operators/sgd/fit.ts';
 import { checkSgdParams, type SgdParams } from '../../operators/sgd/params.ts';
 import type { DuplicatePolicy } from '../../operators/tasks/tasks.ts';
+import { refuseAttributes } from '../attributes.ts';
 import { requireOptions } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
@@ -44,6 +45,7 @@ export class SGD {
   /** Throws UsageError naming the parameter that is unknown or out of range. */
   constructor(options: SgdOptions = {}) {
     requireOptions('new SGD', options);
+    refuseAttributes(options);
     const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows, ...rest } =
       options;
     this.params = checkSgdParams(rest, ratingOptionNames);

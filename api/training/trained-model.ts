@@ -11,8 +11,10 @@ import {
   reportWarnings,
   type EndedTraining,
 } from '../../operators/training/ended-training.ts';
+import type { FitAttributes } from '../attributes.ts';
 import type { RatedRows } from '../histories.ts';
 import { Model } from '../model.ts';
+import type { ModelParts } from '../model-parts.ts';
 import type { RatingInput } from '../rating-input.ts';
 import type { ResumedFrom } from '../reports/training-report.ts';
 import type { TrainingReport } from '../reports/training-report.ts';
@@ -30,6 +32,7 @@ export interface TrainingOrigin {
   /** Start of the reading, in milliseconds by performance.now(). */
   readonly started: number;
   readonly tuning?: JsonObject | undefined;
+  readonly attributes?: FitAttributes | undefined;
 }
 
 /**
@@ -42,7 +45,7 @@ export function trainedModel(ended: EndedTraining, origin: TrainingOrigin, ctx: 
   const { rank, biases } = about.params;
   const verdict = verdictOf(ended);
   reportWarnings(verdict, ctx);
-  const model = new Model({
+  const parts: ModelParts = {
     rank: rank + (biases ? 2 : 0),
     users: ended.users,
     items: ended.items,
@@ -56,7 +59,8 @@ export function trainedModel(ended: EndedTraining, origin: TrainingOrigin, ctx: 
     session,
     rated,
     training: reportOf(ended, origin, verdict, ctx),
-  });
+  };
+  const model = new Model(origin.attributes?.completed(parts, result.coefficients) ?? parts);
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
   return model;
 }

@@ -7,6 +7,7 @@ const groups = [
   'Without data:',
   'Data:',
   'Text:',
+  'Attributes:',
   'Model:',
   'Held-out ratings:',
   'Checkpoints:',

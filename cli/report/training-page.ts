@@ -1,4 +1,6 @@
 import type { Dataset } from '../../api/dataset.ts';
+import type { Model } from '../../api/model.ts';
+import { attributeEffects } from '../../api/reports/attribute-effects.ts';
 import { itemMap } from '../../api/reports/item-map.ts';
 import { sampleUsers } from '../../api/reports/sample-users.ts';
 import { actedParams } from '../../api/reports/training-report.ts';
@@ -67,6 +69,7 @@ export async function trainingPage(run: PageRun, data: PageData): Promise<Report
       ...(training.ranking ? [rankingSection(training.ranking)] : []),
       ...(errors ? [errorsSection(errors)] : []),
       ...(ratings ? [ratings] : []),
+      ...attributeSections(model),
       summarySection(run),
       {
         heading: 'Parameters',
@@ -152,6 +155,23 @@ function rankingSection({ metrics, popularity, users, availableUsers }: HeldOutR
     tables: [{ head: ['metric', 'model', 'most popular items for everyone'], rows }],
   };
 }
+
+/** Attributes in a section of the report. */
+const MOST_SHOWN = 20;
+
+function attributeSections(model: Model): Section[] {
+  const tables = (['item', 'user'] as const).flatMap((side) => {
+    const effects = attributeEffects(model, side, MOST_SHOWN);
+    const rows = effects?.map(({ column, value, effect }) => [column, value, effect.toPrecision(3)]);
+    return rows ? [{ title: `of ${side}s`, head: ['attribute', 'value', 'effect'], rows, numbers }] : [];
+  });
+  const text =
+    'The attributes that move predictions most: how much the prediction changes for one without ratings that ' +
+    'has the value, as the root mean square over the other side; of numbers, by one standard deviation.';
+  return tables.length === 0 ? [] : [{ heading: 'Attributes', text, tables }];
+}
+
+const numbers = (column: number) => column === 2;
 
 function summarySection(run: PageRun): Section {
   const { model, training, peakRssBytes } = run;

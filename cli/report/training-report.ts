@@ -154,11 +154,17 @@ function dataFacts({ model, training, resume }: TrainedRun): Facts {
   const repeats = `${formatCount(duplicates)} ${duplicates === 1 ? 'repeats' : 'repeat'} an earlier pair`;
   return [
     ['users', formatCount(model.userCount)],
-    ['items', formatCount(model.itemCount)],
+    ['items', formatCount(model.itemCount) + coldText(model)],
     ['ratings', formatCount(ratings) + (duplicates > 0 ? ` (${repeats})` : '')],
     ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
     ['resumed', resume ? resumedText(training) : undefined],
   ];
+}
+
+/** Items that have attributes, but no ratings. */
+function coldText({ attributes, itemCounts }: Model): string {
+  const cold = attributes?.item && itemCounts?.filter((count) => count === 0).length;
+  return cold ? ` (${formatCount(cold)} without ratings, by their attributes)` : '';
 }
 
 /** Errors and rankings of the iteration that the model has. */

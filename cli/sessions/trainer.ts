@@ -8,6 +8,7 @@ import type { TrainerOptions } from '../../api/training/choose-trainer.ts';
 import type { SGD } from '../../api/training/sgd.ts';
 import type { UpdateOptions } from '../../api/training/update-options.ts';
 import type { CommandContext } from '../commands/command.ts';
+import { readAttributes } from '../options/data/attribute-options.ts';
 import { algorithmOf, givenParams } from '../options/training/param-options.ts';
 import type { TrainingValues } from '../options/training/training-options.ts';
 import { knownRows, readNamed, withoutRepeats } from './open-session.ts';
@@ -37,8 +38,14 @@ export async function trainerOf(
   if (values.initModel !== undefined) return updater(values.initModel, updateOptions(values, given));
   if (algorithm === 'als') {
     const { ALS } = await import('../../api/training/als.ts');
-    const als = new ALS({ ...givenParams('als', values, given), ...ratingOptions(values) });
-    return { prepare: async () => prepared(als) };
+    const options = { ...givenParams('als', values, given), ...ratingOptions(values) };
+    const als = new ALS(options);
+    return {
+      prepare: async (session, ratings) => {
+        const attributes = await readAttributes(session, ratings, values);
+        return prepared(Object.keys(attributes).length === 0 ? als : new ALS({ ...options, ...attributes }));
+      },
+    };
   }
   if (algorithm === 'sgd') {
     const { SGD } = await import('../../api/training/sgd.ts');
@@ -51,8 +58,13 @@ export async function trainerOf(
     ...ratingOptions(values),
   };
   return {
-    prepare: async (_session, ratings, { signal, onEvent }) => {
-      const { trainer, reason } = await chooseTrainer(ratings, options, { signal, onEvent });
+    prepare: async (session, ratings, { signal, onEvent }) => {
+      const attributes = await readAttributes(session, ratings, values);
+      const { trainer, reason } = await chooseTrainer(
+        ratings,
+        { ...options, ...attributes },
+        { signal, onEvent },
+      );
       onEvent({ type: 'note', text: reason });
       return { ...prepared(trainer), reason };
     },

@@ -64,7 +64,7 @@ export function encodeAttributes(
       const own =
         withoutId === 0
           ? { ids: keys, matrix, withoutId }
-          : { ids: takeKeys(keys, kept), matrix: rowsAt(matrix, kept), withoutId };
+          : { ...rowsOf({ ids: keys, matrix, withoutId }, Uint32Array.from(kept)), withoutId };
       requireDistinct(own.ids, id);
       return own;
     },
@@ -83,6 +83,11 @@ export function requireDistinct(ids: KeyColumn, column: string): void {
     `the id ${keyText(ids, repeated)} has attributes twice, in rows ${first + 1} and ${repeated + 1}`,
     { phase: 'read attributes', column, advice: 'Keep one row of each id, for example by groupBy' },
   );
+}
+
+/** The rows at these positions, with their ids. */
+export function rowsOf({ ids, matrix }: AttributeRows, positions: Uint32Array): AttributeRows {
+  return { ids: takeKeys(ids, positions), matrix: rowsAt(matrix, positions), withoutId: 0 };
 }
 
 /** Most numbers of a matrix, whose offsets are int32. */

@@ -1,6 +1,6 @@
 import { startPhase } from '../../engine/events.ts';
 import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
-import type { KeyTable } from '../../engine/keys/key-column.ts';
+import type { KeyColumn, KeyTable } from '../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import type { Sink } from '../../engine/stream/operator.ts';
 
@@ -12,6 +12,11 @@ export interface DegreeProfile {
   readonly most: number;
   /** Users or items with exactly one rating. */
   readonly single: number;
+}
+
+/** A summary of ratings, and their distinct ids in the order of their first occurrence. */
+export interface ProfiledRatings extends RatingsSummary {
+  readonly ids: Readonly<Record<'users' | 'items', KeyColumn>>;
 }
 
 export interface RatingsSummary {
@@ -31,7 +36,7 @@ export interface RatingsSummary {
 }
 
 /** Counts users, items and ratings without storing rows, for the planner and `inspect`. */
-export function profileRatings(): Sink<RatingsSummary> {
+export function profileRatings(): Sink<ProfiledRatings> {
   return {
     name: 'profile-ratings',
     describe: () => ({}),
@@ -74,6 +79,7 @@ export function profileRatings(): Sink<RatingsSummary> {
         users: users.table.size,
         items: items.table.size,
         ratings,
+        ids: { users: users.table.keys(), items: items.table.keys() },
         userDegrees: users.degrees(ratings),
         itemDegrees: items.degrees(ratings),
         ...(at('rating') < 0 || ratings === 0 ? {} : { rating: { least, mean, deviation, most, whole } }),

@@ -25,7 +25,7 @@ import { factorStride } from '../planner/sizes.ts';
 import { longestRow, type RatingBlock } from '../ratings/ratings.ts';
 import { runTask, TaskRun } from '../tasks/run-tasks.ts';
 import type { SearchIndex } from '../tasks/search-tasks.ts';
-import { type FactorModel, type ItemRows, lookupOf } from './factor-model.ts';
+import { type FactorModel, type ItemRows, lookupOf, takeRows } from './factor-model.ts';
 import { type Found, maskInput, searchParams, type SearchRequest } from './search.ts';
 
 /**
@@ -213,13 +213,24 @@ export interface SolvedUsers {
   readonly rows: readonly number[];
 }
 
-/** The Gram matrix Σ θ_v θ_vᵀ of all items, which the equations of implicit data contain. */
+/**
+ * The Gram matrix Σ θ_v θ_vᵀ of all items, which the equations of implicit data contain. Items without ratings,
+ * whose factors follow from their attributes, took no part in the training, and take none here. `counts`: the
+ * number of ratings of each item.
+ */
 export async function gramOfItems(
   { itemFactors, rank }: Pick<FactorModel, 'rank' | 'itemFactors'>,
-  unobserved: number,
+  { unobserved, counts }: { readonly unobserved: number; readonly counts?: Uint32Array | undefined },
   ctx: ExecutionContext,
 ): Promise<Float32Array> {
-  return gramOf(itemFactors, { rank, weight: unobserved }, deviceOf(rank, ctx.executor), ctx);
+  const rated = counts?.includes(0)
+    ? takeRows(
+        itemFactors,
+        rank,
+        Uint32Array.from(counts.keys()).filter((item) => counts[item] > 0),
+      )
+    : itemFactors;
+  return gramOf(rated, { rank, weight: unobserved }, deviceOf(rank, ctx.executor), ctx);
 }
 
 /**

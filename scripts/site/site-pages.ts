@@ -17,7 +17,16 @@ const others: Readonly<Record<string, string>> = {
 
 /** Pages of the side bar, in the order in which users need them. */
 export const guide = {
-  Start: ['getting-started', 'questions', 'concepts', 'choosing', 'implicit', 'coming-from', 'trouble'],
+  Start: [
+    'getting-started',
+    'questions',
+    'concepts',
+    'choosing',
+    'implicit',
+    'attributes',
+    'coming-from',
+    'trouble',
+  ],
   Data: ['prepare-data', 'group-join-sort', 'expressions', 'folders', 'reference/formats'],
   Quality: ['evaluating', 'ranking', 'summary', 'reports'],
   Production: [

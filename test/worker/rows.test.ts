@@ -17,8 +17,10 @@ afterEach(() => {
   for (const one of open.splice(0)) one.kill();
 });
 
+type Params = Omit<AlsOptions, 'itemAttributes' | 'userAttributes'>;
+
 function training(
-  params: AlsOptions,
+  params: Params,
   blocks: number,
   ratings: Triples = triples,
   exchange: 'shuffle' | 'broadcast' = 'shuffle',
@@ -127,7 +129,7 @@ describe('blocks of explicit ratings', () => {
 describe('rows in float16', () => {
   /** Factors after three iterations, in which some workers may be lost. */
   async function trained(
-    params: AlsOptions,
+    params: Params,
     blocks: number,
     exchange: 'shuffle' | 'broadcast',
     { ratings = triples, lost }: { readonly ratings?: Triples; readonly lost?: number } = {},
@@ -185,7 +187,7 @@ describe('sums of equations', () => {
   });
 
   async function trained(
-    params: AlsOptions & { readonly maxIter: number },
+    params: Params & { readonly maxIter: number },
     blocks: number,
     { exchange = 'equations', ratings = triples }: { exchange?: RowExchange; ratings?: Triples } = {},
   ): Promise<RowTraining> {

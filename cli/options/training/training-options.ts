@@ -6,6 +6,7 @@ import type { JsonObject } from '../../../index.ts';
 import { checkAlsParams } from '../../../operators/als/params.ts';
 import { withoutDefaults } from '../../../operators/params/table.ts';
 import { checkSgdParams } from '../../../operators/sgd/params.ts';
+import { attributeOptions, checkAttributeFlags } from '../data/attribute-options.ts';
 import { columnOptions, policyOptions, readOptions } from '../data/data-options.ts';
 import {
   checkHeldOut,
@@ -26,6 +27,7 @@ import { flagName, grouped, refuseFlags, type Values } from '../option.ts';
 import { commonOptions, forceOption, profileOption, reportOption, traceOption } from '../output-options.ts';
 import { readJsonObject } from '../read-values.ts';
 import {
+  algorithmOf,
   checkAlgorithm,
   paramOptions,
   type Algorithm,
@@ -55,6 +57,7 @@ export const trainingOptions = {
   ...paramOptions,
   ...columnOptions,
   ...readOptions,
+  ...attributeOptions,
   ...policyOptions,
   ...flagsOf(checkpointParams, { group: 'Checkpoints:' }),
   ...machineOptions,
@@ -112,6 +115,14 @@ export function checkTraining(
       'Leave it out, or give --report FILE; recommend takes --item-names too',
     );
   checkAlgorithm(values, given);
+  checkAttributeFlags(values, given);
+  const attributes = ['itemAttributes', 'userAttributes'];
+  if (initModel !== undefined)
+    for (const name of attributes)
+      refuse(name, 'cannot be used with --init-model, whose model keeps its attributes');
+  if (algorithmOf(values) === 'sgd')
+    for (const name of attributes)
+      refuse(name, 'cannot be used with --algorithm sgd, which does not train with attributes');
   checkHeldOut(values, given);
   if (initModel !== undefined && values.ranking)
     refuse(

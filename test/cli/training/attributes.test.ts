@@ -1,0 +1,77 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { beforeAll, describe, expect, it } from 'vitest';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+import { argv, factorflow, objectOf, quick, ratings, refusals } from '../run-cli.ts';
+
+const folder = temporaryFolder();
+const at = (name: string) => join(folder, name);
+const titles = ratings.replace('ratings.parquet', 'titles.parquet');
+
+/** A small shop: ids with zeros in front, and products that nobody has bought. */
+beforeAll(() => {
+  const products = Array.from({ length: 30 }, (_, i) => [
+    `0${100 + i}`,
+    ['tea', 'cup', 'pot'][i % 3],
+    5 + (i % 7) / 2,
+  ]);
+  writeFileSync(at('products.csv'), `sku,kind,price\n${products.map((row) => row.join()).join('\n')}\n`);
+  const bought = Array.from({ length: 400 }, (_, n) => [
+    `c${n % 40}`,
+    `0${100 + ((n * 7) % 24)}`,
+    1 + (n % 5),
+  ]);
+  writeFileSync(at('bought.csv'), `customer_id,sku,rating\n${bought.map((row) => row.join()).join('\n')}\n`);
+});
+
+describe('train --item-attributes', () => {
+  it('adds products without ratings to the model, and says what the attributes are', async () => {
+    const { code, stdout, stderr } = await factorflow(
+      ...argv`train ${at('bought.csv')} --model-dir ${at('shop')} ${quick} --item-attributes ${at('products.csv')} --types sku=utf8`,
+    );
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining('attributes of 30 items, 5 features: kind: category, 3 values; price: number'),
+    ]);
+    expect(stdout).toContain('items       30 (6 without ratings, by their attributes)');
+    const lists = await factorflow(
+      ...argv`recommend ${at('shop')} --users c1 -n 30 --output ${at('lists.csv')} --quiet`,
+    );
+    expect([lists.code, lists.stderr]).toEqual([0, '']);
+    expect(readFileSync(at('lists.csv'), 'utf8')).toContain('0129');
+    const rated = await factorflow(
+      ...argv`recommend ${at('shop')} --users c1 -n 30 --output ${at('rated.csv')} --cold-items exclude --quiet`,
+    );
+    expect(rated.code).toBe(0);
+    expect(readFileSync(at('rated.csv'), 'utf8').trim().split('\n')).toHaveLength(25);
+  });
+
+  it('takes columns with their kinds, and a plan has their sizes', async () => {
+    const flags = argv`--item-attributes ${titles} --item-attributes-id-col item --item-attributes-cols genre:values --attributes-min-count 5`;
+    const { code, stdout } = await factorflow(...argv`plan ${ratings} ${quick} --json --quiet`, ...flags);
+    expect(code).toBe(0);
+    expect(objectOf(stdout)).toMatchObject({ plan: { sizes: { itemFeatures: 25 } } });
+  });
+
+  it.each(refusals`
+    train ${ratings} --model-dir m --item-attributes-cols genre | --item-attributes-cols acts only with --item-attributes
+    train ${ratings} --model-dir m --attributes-min-count 3     | --attributes-min-count acts only with --item-attributes or --user-attributes
+    train ${ratings} --model-dir m --item-attributes ${titles} --algorithm sgd | --item-attributes cannot be used with --algorithm sgd
+    train ${ratings} --model-dir m --item-attributes ${titles} --init-model other | --item-attributes cannot be used with --init-model
+    train ${ratings} --model-dir ${at('m')} --item-attributes ${titles} --item-attributes-cols genres | there is no such column \(column "genres"\). Did you mean genre
+    train ${ratings} --model-dir ${at('m')} --item-attributes ${titles} --item-attributes-cols genre:vector | the column "genre" is Utf8, which cannot be an attribute \(vector\)
+    train ${ratings} --model-dir ${at('m')} --item-attributes missing.csv | no such file
+  `)('refuses %j', async (line, message) => {
+    const { code, stderr } = await factorflow(...line, '--quiet');
+    expect([2, 3]).toContain(code);
+    expect(stderr).toMatch(message);
+  });
+
+  it('shows in the report the attributes that move predictions most', async () => {
+    const { code } = await factorflow(
+      ...argv`train ${ratings} --model-dir ${at('films')} ${quick} --item-attributes ${titles} --item-attributes-cols genre --report ${at('page.html')} --quiet`,
+    );
+    expect(code).toBe(0);
+    expect(readFileSync(at('page.html'), 'utf8')).toMatch(/<h2>Attributes<\/h2>[^]*<td[^>]*>genre<\/td>/);
+  });
+});
