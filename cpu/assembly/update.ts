@@ -23,7 +23,7 @@
 import { accumulateRow } from './normal-equations';
 import { VECTOR, WORD } from './simd';
 import { addDiagonal, definiteShift, factor, solveCholesky } from './solve/cholesky';
-import { drawToPrior, packs, solveFormed, solveMatrixFree } from './solve/conjugate-gradient';
+import { drawToPrior, packs, solveFormed, solveMatrixFree, symmetricCurvature } from './solve/conjugate-gradient';
 import { dualIsCheaper, solveDual } from './solve/dual';
 import { solveNonnegative } from './solve/nonnegative';
 import { hideNext, showNext } from './solve/panel-passes';
@@ -208,6 +208,7 @@ export function updateRows(
       if (!row.prior) clear(row.x, size);
       else if (row.x != row.prior) copy(row.x, row.prior, size);
       if (biases) store<f32>(row.bias, row.priorBias);
+      if (row.prior && row.gram && !row.anchored) sum += symmetricCurvature(row.gram, size, row.x);
     } else {
       if (row.weights) hideNext(row);
       if (!solveRow(row, capacity) && badRow < 0) badRow = k;

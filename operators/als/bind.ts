@@ -322,6 +322,7 @@ function alsSlices(
         ? slicesInBlocks(problem, side, { ofBlocks: cut(blocks), ofRows: rows, parts })
         : { [`update-${side}`]: updated }),
       [measureStages[side]]: cut(parts),
+      ...(side === 'users' && { [measureStages.solved]: cut(parts) }),
       ...(!implicit
         ? {}
         : !hasGramOfParts(grid, side, places.length)

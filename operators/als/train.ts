@@ -26,7 +26,9 @@ import type { ValuesOf } from '../tasks/tasks.ts';
 import type { BoundRun } from '../training/bind-plan.ts';
 import { runLoop } from '../training/loop.ts';
 import {
+  measureStages,
   type Norms,
+  normsOf,
   normsOfSides,
   testErrors,
   type TrainingErrors,
@@ -330,19 +332,24 @@ export function alsTraining(
   };
   const ranked = (measured: StepResults) =>
     ranking && { testMetrics: ranking.values(placesOf(measured, name)) };
+  const refits = data.attributes?.users !== undefined;
   const errorsOfRound = (measured: StepResults, round: StepResults): TrainingErrors | undefined => {
     const objective = solvedObjective(round);
     if (implicitPrefs) {
       // The objective covers all pairs, with or without a rating, and the users' penalty.
       const items = sumOf(measured, implicitStages.items, 'weighted-norm');
-      const loss = targets + objective + items + ridges(measured);
+      const solved = targets + objective + items + ridges(measured);
+      const loss = solved + (refits ? refittedPenalty(measured, round) : 0);
       return loss * MOST_CANCELLED > targets ? { loss, fromSolve: true, ...ranked(measured) } : undefined;
     }
     const norms = normsOfSides(measured);
     const squares = squaresForObjective(byItem.ratings, level, biases ? norms.items : undefined);
     const { users, items } = penalties(norms);
+    const before = refits
+      ? penalties({ ...norms, users: normsOf(round, measureStages.solved) }).users
+      : users;
     return solvedErrors(
-      objective,
+      refits ? objective + users - before : objective,
       squares,
       { users, items: items + ridges(measured) },
       byUser.ratings,
@@ -409,6 +416,14 @@ function divergedError(
       side: 'users',
       advice: `${verb} regParam (λ), which is ${regParam}${isExact(solver) ? '' : ', or use solver cholesky'}`,
     },
+  );
+}
+
+/** For implicit data: the change of the users' penalty, after they were solved, by fitting their coefficients. */
+function refittedPenalty(measured: StepResults, round: StepResults): number {
+  return (
+    sumOf(measured, implicitStages.users, 'weighted-norm') -
+    sumOf(round, measureStages.solved, 'weighted-norm')
   );
 }
 

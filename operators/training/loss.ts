@@ -11,6 +11,8 @@ export const measureStages = {
   test: 'test-error',
   users: 'penalty-users',
   items: 'penalty-items',
+  /** The penalty of the users as they were solved, before their coefficients are fitted: a stage of rounds. */
+  solved: 'solved-penalty-users',
 } as const;
 
 export interface ErrorSums {
@@ -99,7 +101,8 @@ function errorSums(measured: StepResults, stage: string): ErrorSums {
   return sums;
 }
 
-function normsOf(measured: StepResults, stage: string): SideNorms {
+/** Adds up the norms that the tasks of a stage returned. */
+export function normsOf(measured: StepResults, stage: string): SideNorms {
   const values = valuesOfStage(measured, stage, 'weighted-norm');
   const sumOf = (name: keyof (typeof values)[number]) =>
     values.reduce((sum, { [name]: part = 0 }) => sum + part, 0);

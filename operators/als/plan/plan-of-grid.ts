@@ -53,7 +53,7 @@ import {
   isInBlocks,
   tasksOfPart,
 } from './problem.ts';
-import { fixStages, hasTotals, updateStage, measureStagesOf } from './stages.ts';
+import { fixStages, hasTotals, updateStage, measureStagesOf, solvedPenaltyStages } from './stages.ts';
 
 /**
  * The plan of one grid. If a side is fixed as a whole, every device gets a copy of it after it was solved,
@@ -114,6 +114,7 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
         : sumsOf(grid, side) === 'equations'
           ? equationStages(problem, side)
           : vectorStages(problem, side)),
+      ...solvedPenaltyStages(problem, side),
       ...coefficientStages(problem, side),
       ...fixStages(problem, side),
     ]),

@@ -125,13 +125,11 @@ export function stepsTaken({ params, profile, solver }: AlsProblem): Pick<TaskPl
 /**
  * True if solving the users also computes the loss of their rows. A pass over the ratings for the training
  * error is then only needed after the last iteration. CPUs and some GPU kernels do this, except with
- * `anchored`, if the users' vectors are exchanged, or if users have attributes: the penalty counts what these
- * predict after the solve.
+ * `anchored` or if the users' vectors are exchanged.
  */
-function solveComputesLoss({ device, choices, anchored, grid, profile }: AlsProblem): boolean {
+function solveComputesLoss({ device, choices, anchored, grid }: AlsProblem): boolean {
   return (
     !anchored &&
-    profile.attributes?.users === undefined &&
     !exchangesVectors(grid, 'users') &&
     (!device.choosesKernels || choices?.users.tellsLoss === true)
   );
@@ -171,10 +169,8 @@ function passOf(problem: AlsProblem): Pick<Stage, 'brief' | 'reasons'> {
     ? {}
     : {
         reasons: [
-          problem.profile.attributes?.users
-            ? 'a pass over the ratings in each iteration, once the coefficients of the users are fitted'
-            : 'a pass over the ratings in each iteration: these kernels do not compute the loss of the ' +
-              'rows that they solve',
+          'a pass over the ratings in each iteration: these kernels do not compute the loss of the ' +
+            'rows that they solve',
         ],
       };
 }
@@ -326,10 +322,12 @@ export function measureStagesOf(problem: AlsProblem): Stage[] {
   const implicit = params.implicitPrefs;
   const pass = passOf(problem);
   const brief = implicit && pass.brief ? { brief: pass.brief } : {};
+  // With attributes the users' penalty changes after the solve: see solvedPenaltyStages.
+  const briefUsers = profile.attributes?.users ? {} : brief;
   const name = implicit ? implicitStages.error : measureStages.train;
   const measured = [
     { ...errorStage(problem, name, 'ratings-by-user', profile.ratings), ...pass },
-    { ...normStage(problem, 'users'), ...brief },
+    { ...normStage(problem, 'users'), ...briefUsers },
     normStage(problem, 'items'),
     ...sides.flatMap((side) => coefficientNorms(problem, side)),
   ];
@@ -379,6 +377,15 @@ function errorStage(problem: AlsProblem, name: string, block: string, ratings: n
     ...(implicitPrefs ? {} : { bytesRead: blockBytes(rows.users, ratings) }),
     flops: 2 * ratings * rank,
   };
+}
+
+/**
+ * If solving the users computes the loss and users have attributes: the stage after the solve that measures
+ * their penalty, which is part of that loss. Their coefficients are fitted afterwards, which changes it.
+ */
+export function solvedPenaltyStages(problem: AlsProblem, side: Side): Stage[] {
+  if (!measuredOf(problem, side).measured || problem.profile.attributes?.[side] === undefined) return [];
+  return [{ ...normStage(problem, side), name: measureStages.solved }];
 }
 
 /** Stage that sums the squared norms of a side's rows, from which the penalty is computed. */
