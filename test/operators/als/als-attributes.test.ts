@@ -1,16 +1,19 @@
 /** ALS whose rows are drawn to what their attributes predict, compared with the same in float64. */
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ContinuedFit } from '../../../api/training/run-fit.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import { sharedArray } from '../../../engine/partition.ts';
-import { ALS, type AlsOptions, type Model, type Session } from '../../../index.ts';
-import type { AlsStart } from '../../../operators/als/factors.ts';
+import { ALS, type AlsOptions, type FitOptions, type Model, type Session } from '../../../index.ts';
+import { type AlsStart, modelCoefficients } from '../../../operators/als/factors.ts';
 import type { AttributeMatrix } from '../../../operators/attributes/attribute-matrix.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { randomRatings, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { eliminate } from '../../support/reference/als.ts';
 
 const session = await cpuSession();
+const folder = temporaryFolder();
 const ratings = randomRatings(51, 60, 40, 900);
 const FEATURES = { users: 9, items: 12 };
 const MU = 0.7;
@@ -18,10 +21,10 @@ type Side = 'users' | 'items';
 const sides = ['users', 'items'] as const;
 
 /** The constant and random features of the rows of a side, in the order of their ids. */
-function denseAttributes(side: Side, rows: number, features = FEATURES[side]): Float64Array[] {
+function denseAttributes(side: Side, rows: number): Float64Array[] {
   const random = testRandom(side === 'users' ? 7 : 8);
   return Array.from({ length: rows }, () =>
-    Float64Array.from({ length: features }, (_, j) =>
+    Float64Array.from({ length: FEATURES[side] }, (_, j) =>
       j === 0 ? 1 : random() < 0.3 ? Math.fround(2 * random() - 0.5) : 0,
     ),
   );
@@ -50,12 +53,18 @@ interface Fitted {
 async function fit(
   options: AlsOptions,
   attributed: readonly Side[],
-  { on = session, start, features }: { on?: Session; start?: AlsStart; features?: number } = {},
+  {
+    on = session,
+    start,
+    rows = ratings,
+    ...more
+  }: { on?: Session; start?: AlsStart; rows?: readonly Triple[] } & FitOptions = {},
 ): Promise<Fitted> {
   let raw: AlsStart | undefined;
   const of = (side: Side) => (ids: KeyColumn) =>
-    Promise.resolve(sparse(denseAttributes(side, keyCount(ids), features)));
+    Promise.resolve(sparse(denseAttributes(side, keyCount(ids))));
   const given: ContinuedFit = {
+    ...more,
     continued: {
       attributes: Object.fromEntries(attributed.map((side) => [side, of(side)])),
       start,
@@ -63,7 +72,7 @@ async function fit(
     },
   };
   const model = await new ALS({ seed: 3, attributeRegParam: MU, ...options }).fit(
-    on.from(ratingBatches(ratings, 97)),
+    on.from(ratingBatches(rows, 97)),
     given,
   );
   return { model, raw: raw! };
@@ -75,7 +84,7 @@ interface Rated {
   readonly rating: number;
 }
 
-/** The training in float64, by dense systems. Implicit data have Spark's weights. */
+/** The training in float64, by dense systems. Implicit data have the weights of Spark, or of iALS. */
 class Reference {
   readonly x: Record<Side, Float64Array[]>;
   readonly bias: Record<Side, Float64Array>;
@@ -85,17 +94,23 @@ class Reference {
   readonly mean: number;
   readonly options: AlsOptions & { readonly rank: number; readonly regParam: number };
 
-  constructor(options: Reference['options'], attributed: readonly Side[], start: AlsStart) {
+  readonly mu: number;
+
+  /** `by`: the number by which ratings and μ are multiplied. */
+  constructor(options: Reference['options'], attributed: readonly Side[], start: AlsStart, by = 1) {
     this.options = options;
+    this.mu = by * MU;
     const ids = { users: idsOf('user'), items: idsOf('item') };
     const rated = (own: 'user' | 'item', other: 'user' | 'item') =>
       ids[`${own}s`].map((id) =>
         ratings
           .filter((row) => row[own] === id)
-          .map((row) => ({ other: ids[`${other}s`].indexOf(row[other]), rating: row.rating })),
+          .map((row) => ({ other: ids[`${other}s`].indexOf(row[other]), rating: by * row.rating })),
       );
     this.rated = { users: rated('user', 'item'), items: rated('item', 'user') };
-    this.mean = options.biases ? ratings.reduce((sum, { rating }) => sum + rating, 0) / ratings.length : 0;
+    this.mean = options.biases
+      ? (by * ratings.reduce((sum, { rating }) => sum + rating, 0)) / ratings.length
+      : 0;
     const { rank } = options;
     const rowsOf = (side: Side) =>
       ids[side].map((_, u) => Float64Array.from(start[side].values.subarray(u * rank, (u + 1) * rank)));
@@ -111,10 +126,24 @@ class Reference {
     this.coefficients = { users: zeros('users'), items: zeros('items') };
   }
 
+  /** Weight of a pair without a rating. */
+  get unobserved(): number {
+    return this.options.unobservedWeight ?? 1;
+  }
+
+  /** The constant term of a rating's target. */
+  get base(): number {
+    return this.options.unobservedWeight === undefined ? 1 : 0;
+  }
+
   /** λ n^ν of factors, and λ n + d of biases. */
-  shift(n: number): [number, number] {
-    const { regParam, regExponent = 1, biasDamping = 0 } = this.options;
-    return [regParam * n ** regExponent, regParam * n + (biasDamping as number)];
+  shift(side: Side, n: number): [number, number] {
+    const { regParam, regExponent = 1, biasDamping = 0, unobservedWeight = 0 } = this.options;
+    const others = this.x[side === 'users' ? 'items' : 'users'].length;
+    return [
+      regParam * (n + unobservedWeight * others) ** regExponent,
+      regParam * n + (biasDamping as number),
+    ];
   }
 
   /** What the attributes predict: the factors, and with biases the bias. */
@@ -135,6 +164,7 @@ class Reference {
   #solve(side: Side, row: number): void {
     const { rank, biases = false, implicitPrefs = false, alpha } = this.options;
     const other = side === 'users' ? 'items' : 'users';
+    const { unobserved, base } = this;
     const unknowns = rank + (biases ? 1 : 0);
     const a = Array.from({ length: unknowns }, () => new Float64Array(unknowns + 1));
     const add = (theta: ArrayLike<number>, weight: number, target: number) => {
@@ -143,14 +173,14 @@ class Reference {
         a[i][unknowns] += target * theta[i];
       }
     };
-    if (implicitPrefs) for (const theta of this.x[other]) add(theta, 1, 0);
+    if (implicitPrefs) for (const theta of this.x[other]) add(theta, unobserved, 0);
     const list = this.rated[side][row];
     for (const { other: v, rating } of list) {
       const weight = (alpha as number) * rating;
-      if (implicitPrefs) add(this.x[other][v], weight, 1 + weight);
+      if (implicitPrefs) add(this.x[other][v], weight, base + weight);
       else add([...this.x[other][v], 1], 1, rating - this.mean - this.bias[other][v]);
     }
-    const [shift, own] = this.shift(list.length);
+    const [shift, own] = this.shift(side, list.length);
     this.prior(side, row).forEach((value, i) => {
       a[i][i] += i < rank ? shift : own;
       a[i][unknowns] += (i < rank ? shift : own) * value;
@@ -165,9 +195,9 @@ class Reference {
     const { rank, biases } = this.options;
     for (let k = 0; k < rank + (biases ? 1 : 0); k++) {
       const a = Array.from({ length: features }, () => new Float64Array(features + 1));
-      for (let i = 0; i < features; i++) a[i][i] = MU;
+      for (let i = 0; i < features; i++) a[i][i] = this.mu;
       this.attributes[side].forEach((f, row) => {
-        const d = this.shift(this.rated[side][row].length)[k < rank ? 0 : 1];
+        const d = this.shift(side, this.rated[side][row].length)[k < rank ? 0 : 1];
         const x = k < rank ? this.x[side][row][k] : this.bias[side][row];
         for (let i = 0; i < features; i++) {
           for (let j = 0; j < features; j++) a[i][j] += d * f[i] * f[j];
@@ -184,37 +214,39 @@ class Reference {
     const dot = (u: number, v: number) =>
       this.x.users[u].reduce((all, value, k) => all + value * this.x.items[v][k], 0);
     this.rated.users.forEach((list, u) => {
-      if (implicitPrefs) this.x.items.forEach((_, v) => (sum += dot(u, v) ** 2));
+      if (implicitPrefs) this.x.items.forEach((_, v) => (sum += this.unobserved * dot(u, v) ** 2));
       for (const { other: v, rating } of list) {
         const error = rating - this.mean - this.bias.users[u] - this.bias.items[v] - dot(u, v);
         sum += implicitPrefs
-          ? (1 + (alpha as number) * rating) * (1 - dot(u, v)) ** 2 - dot(u, v) ** 2
+          ? (this.base + (alpha as number) * rating) * (1 - dot(u, v)) ** 2 - this.base * dot(u, v) ** 2
           : error ** 2;
       }
     });
     for (const side of sides) {
       this.rated[side].forEach((list, row) => {
-        const [shift, own] = this.shift(list.length);
+        const [shift, own] = this.shift(side, list.length);
         this.prior(side, row).forEach((value, k) => {
           const x = k < rank ? this.x[side][row][k] : this.bias[side][row];
           sum += (k < rank ? shift : own) * (x - value) ** 2;
         });
       });
-      for (const row of this.coefficients[side]) for (const value of row) sum += MU * value ** 2;
+      for (const row of this.coefficients[side]) for (const value of row) sum += this.mu * value ** 2;
     }
     return sum;
   }
 
-  /** Takes the factors and coefficients of a training. */
-  take(raw: AlsStart): this {
+  /** Takes the factors and coefficients of a training, which divided the ratings by `unit`. */
+  take(raw: AlsStart, unit = 1): this {
     const { rank } = this.options;
     for (const side of sides) {
       const { values, bias, coefficients } = raw[side];
-      this.x[side].forEach((row, u) => row.set(values.subarray(u * rank, (u + 1) * rank)));
-      if (bias) this.bias[side].set(bias);
+      this.x[side].forEach((row, u) =>
+        row.set(values.subarray(u * rank, (u + 1) * rank).map((x) => Math.sqrt(unit) * x)),
+      );
+      if (bias) this.bias[side].set(bias.map((value) => unit * value));
       this.coefficients[side].forEach((row, j) => {
-        row.set(coefficients!.values.subarray(j * rank, (j + 1) * rank));
-        if (coefficients!.bias) row[rank] = coefficients!.bias[j];
+        row.set(coefficients!.values.subarray(j * rank, (j + 1) * rank).map((x) => Math.sqrt(unit) * x));
+        if (coefficients!.bias) row[rank] = unit * coefficients!.bias[j];
       });
     }
     return this;
@@ -253,6 +285,14 @@ const problems = {
   'explicit with an exponent': { biases: false, regParam: 0.3, regExponent: 0.5 },
   'with biases': { biases: true, regParam: 0.05, regOffset: 0, biasDamping: 3 },
   implicit: { implicitPrefs: true, weight: 'spark', alpha: 0.7, regParam: 0.2, regExponent: 1 },
+  'implicit with the weights of iALS': {
+    implicitPrefs: true,
+    weight: 'spark',
+    alpha: 0.7,
+    unobservedWeight: 0.1,
+    regParam: 0.05,
+    regExponent: 0.8,
+  },
 } as const satisfies Record<string, AlsOptions>;
 
 describe.each(Object.entries(problems))('%s', (_name, problem) => {
@@ -297,5 +337,95 @@ describe.each(Object.entries(problems))('%s', (_name, problem) => {
     const one = await fit(options, sides, { on: await cpuSession({ workers: 1 }) });
     const three = await fit(options, sides, { on: await cpuSession({ workers: 3 }) });
     expect(three.raw).toEqual(one.raw);
+  });
+});
+
+describe('ALS with attributes', () => {
+  const options = { rank: 5, maxIter: 5, regParam: 0.05, solver: 'cholesky' } as const;
+
+  it('has λ and μ in the unit of the ratings, of any size', async () => {
+    const sized = (by: number) => ratings.map((row) => ({ ...row, rating: by * row.rating }));
+    const train = (by: number, biases: boolean) =>
+      fit(
+        {
+          ...options,
+          biases,
+          regOffset: 0,
+          ...(biases && { biasDamping: 0 }),
+          regParam: by * 0.05,
+          attributeRegParam: by * MU,
+        },
+        sides,
+        { start: startOf(5, biases), rows: sized(by) },
+      );
+    // The training divides them by 1,024 and by 4,096; with biases by 256.
+    const [small, large] = [await train(256, false), await train(1024, false)];
+    expect(large.raw).toEqual(small.raw);
+    const { model, raw } = await train(256, true);
+    const own = { ...options, biases: true, regParam: 256 * 0.05 };
+    const found = new Reference(own, sides, startOf(5, true), 256).take(raw, 256);
+    expect(model.training!.iterations.at(-1)!.loss / found.loss()).toBeCloseTo(1, 4);
+  });
+
+  it('takes the coefficients of the best iteration', async () => {
+    const validation = session.from(ratingBatches(randomRatings(52, 60, 40, 300)));
+    const stopping = { ...options, biases: false, regParam: 0.001, maxIter: 15 };
+    const { model, raw } = await fit({ ...stopping, earlyStop: 2 }, sides, { validation });
+    const { bestIteration } = model.training!;
+    expect(bestIteration).toBeLessThan(model.training!.iterations.length);
+    const { raw: best } = await fit({ ...stopping, maxIter: bestIteration }, sides);
+    expect(raw).toEqual(best);
+  });
+
+  it('continues from a checkpoint with the same bits', async () => {
+    const own = { ...options, biases: true };
+    const checkpointDir = join(folder, 'checkpoints');
+    await fit({ ...own, maxIter: 2 }, sides, { checkpointDir });
+    const resumed = await fit(own, sides, { checkpointDir, resume: true });
+    const whole = await fit(own, sides);
+    expect(resumed.raw).toEqual(whole.raw);
+    expect(resumed.model.training!.iterations.length).toBe(5);
+  });
+
+  it('gives coefficients whose products with features are rows of the model', () => {
+    const coefficients = { users: { values: Float32Array.of(1, 2, 3, 4), bias: Float32Array.of(5, 6) } };
+    const found = modelCoefficients({ users: [], items: [], coefficients }, 2, 10, 4);
+    // √4 times the factors, 4 times the biases, and μ and 1 of each row with the constant feature.
+    expect(found.users).toEqual({
+      features: 2,
+      columns: 4,
+      values: Float32Array.of(2, 4, 30, 1, 6, 8, 24, 0),
+    });
+    const items = { items: coefficients.users };
+    expect(modelCoefficients({ users: [], items: [], coefficients: items }, 2, 10, 4).items!.values).toEqual(
+      Float32Array.of(2, 4, 1, 20, 6, 8, 0, 24),
+    );
+    const plain = { items: { values: Float32Array.of(1, 2, 3, 4) } };
+    expect(modelCoefficients({ users: [], items: [], coefficients: plain }, 2, undefined, 1)).toEqual({
+      items: { features: 2, columns: 2, values: plain.items.values },
+    });
+  });
+
+  it('is close to a training without, where attributes say nothing', async () => {
+    const own = { rank: 5, maxIter: 8, biases: true, regParam: 0.05 } as const;
+    const constant = (ids: KeyColumn) =>
+      Promise.resolve(sparse(Array.from({ length: keyCount(ids) }, () => Float64Array.of(1))));
+    const train = (continued: ContinuedFit['continued']) =>
+      new ALS({ seed: 3, ...own }).fit(session.from(ratingBatches(ratings)), { continued } as FitOptions);
+    const [plain, drawn] = [
+      await train({}),
+      await train({ attributes: { users: constant, items: constant } }),
+    ];
+    const [one, other] = [plain, drawn].map((model) => model.training!.iterations.at(-1)!.trainRmse!);
+    expect(other / one).toBeGreaterThan(0.98);
+    expect(other / one).toBeLessThan(1.02);
+  });
+
+  it('refuses attributes of another number of rows', async () => {
+    const one = () => Promise.resolve(sparse([Float64Array.of(1)]));
+    const given = { continued: { attributes: { items: one } } } as FitOptions;
+    await expect(new ALS(options).fit(session.from(ratingBatches(ratings)), given)).rejects.toThrow(
+      'the attributes of items: 1 rows for 40 items',
+    );
   });
 });
