@@ -228,17 +228,24 @@ class RowFile<Layout extends RowLayout> implements OpenFile<Layout> {
     const wanted = schema.fields.map(({ name }) => places.get(name) ?? -1);
     if (range.known && range.from === 0) await this.#skipHead(layout);
     const rows = blockRows(window, names.length, batchSize);
-    const block = new FieldBlock(names.length, rows);
-    if (takesFaults) block.faults = new Map();
+    // Files of only plain rows need none.
+    let block: FieldBlock | undefined;
+    const blockOf = () => {
+      block ??= new FieldBlock(names.length, rows);
+      if (takesFaults) block.faults ??= new Map();
+      return block;
+    };
     // A consumer that handles bad rows reads the columns that it chose, so other fields do not matter.
     const scan = layout.scanner(wanted.length === names.length && !takesFaults);
     using plain = PlainRows.of(layout, wanted, rows);
     let firstRow = range.rows;
     for (;;) {
       throwIfAborted(signal, 'read');
-      const found =
-        this.#plainRows(plain, schema, borrowed) ??
-        this.#scannedRows(block, scan, { layout, schema, wanted });
+      const isRead = window.from >= window.limit || (window.atEnd && window.from === window.to);
+      const found = isRead
+        ? undefined
+        : (this.#plainRows(plain, schema, borrowed) ??
+          this.#scannedRows(blockOf(), scan, { layout, schema, wanted }));
       if (found !== undefined) {
         yield setOrigin(found.batch, { file, firstRow, ...found.origin });
         firstRow += found.batch.numRows;

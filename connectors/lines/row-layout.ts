@@ -84,6 +84,9 @@ export function scanWindow(
   );
 }
 
+/** Most rows of a block that is inspected, so that it stays in the processor's cache. */
+const INSPECTED = 4096;
+
 /**
  * All rows of the window from `from` on, for inferring types: one block, filled again and again. Rows that
  * cannot be split into fields are empty; they are reported when the rows are read.
@@ -95,7 +98,7 @@ export function* inspectedRows(
   from: number,
   scan: RowScan,
 ): Generator<FieldBlock> {
-  const block = new FieldBlock(columns, blockRows(window, columns, batchSize));
+  const block = new FieldBlock(columns, blockRows(window, columns, Math.min(batchSize, INSPECTED)));
   block.faults = new Map();
   for (let next = from; next < window.to;) {
     next = scanWindow(window, block, next, scan);
