@@ -74,6 +74,14 @@ export function floatsOf(column: Values): Float64Array {
   return Float64Array.from(bigsOf(column), (value) => Number(`${value}e${-scale}`));
 }
 
+/** The mean of decimals whose sum counts units of their last digit. */
+export function decimalMean(sum: number | bigint, count: number, scale: number): number {
+  if (typeof sum === 'number') return sum / (count * 10 ** scale);
+  // The digits beyond those that float64 has make the rounding right.
+  const digits = (sum * 10n ** 20n) / BigInt(count);
+  return Number(`${digits}e${-20 - scale}`);
+}
+
 export function decimalTexts(column: Values): string[] {
   const scale = scaleOf(column.type);
   return Array.from(bigsOf(column), (value) => decimalText(value, scale));

@@ -1,8 +1,19 @@
 /** Accumulators of counts, sums, means and deviations, and what all accumulators share. */
-import { Data, DataType, Field, Float64, Int32, Int64, type RecordBatch, Schema, Struct } from 'apache-arrow';
+import {
+  Data,
+  DataType,
+  type Decimal,
+  Field,
+  Float64,
+  Int32,
+  Int64,
+  type RecordBatch,
+  Schema,
+  Struct,
+} from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
 import type { Checked } from '../../../engine/expressions/check.ts';
-import { beyondDigits, floatsOf } from '../../../engine/expressions/decimals.ts';
+import { beyondDigits, decimalMean, floatsOf } from '../../../engine/expressions/decimals.ts';
 import { Evaluation, resultType } from '../../../engine/expressions/evaluate.ts';
 import { readData, type StoredNumbers, storedNumbers } from '../../../engine/expressions/read.ts';
 import { withScratch } from '../../../engine/expressions/scratch.ts';
@@ -368,8 +379,8 @@ interface Sums {
   merge(states: readonly Data[], codes: Uint32Array, groups: number): void;
   states(groups: number, valid: Uint8Array | undefined): Data[];
   result(groups: number, valid: Uint8Array | undefined): Data;
-  /** The sum of a group as a number; of decimals in units of their last digit. */
-  total(group: number): number;
+  /** The mean of a group's `count` values. */
+  mean(group: number, count: number): number;
 }
 
 /** Float64 sums, added in the order of the rows. */
@@ -402,8 +413,8 @@ export class FloatSums implements Sums {
     return numberData('float64', (this.#sums = grown(this.#sums, groups)), groups, valid);
   }
 
-  total(group: number): number {
-    return this.#sums[group];
+  mean(group: number, count: number): number {
+    return this.#sums[group] / count;
   }
 }
 
@@ -518,25 +529,29 @@ export class IntegerSums implements Sums {
     return this.#high.some((high) => high !== 0) ? undefined : grown(this.#low, groups).subarray(0, groups);
   }
 
+  safeAt(group: number): number | undefined {
+    return (this.#high[group] ?? 0) === 0 ? this.#low[group] : undefined;
+  }
+
   exact(group: number): bigint {
     return (BigInt(this.#high[group] ?? 0) << 53n) + BigInt(this.#low[group] ?? 0);
   }
 
-  total(group: number): number {
+  mean(group: number, count: number): number {
     const high = group < this.#high.length ? this.#high[group] : 0;
-    return high === 0 ? this.#low[group] : high * SAFE + this.#low[group];
+    return (high === 0 ? this.#low[group] : high * SAFE + this.#low[group]) / count;
   }
 }
 
 /** Exact sums of decimals: the safe numbers among them as integers, the others by group. */
 export class DecimalSums implements Sums {
   readonly #text: string;
-  readonly #type: DataType;
+  readonly #type: Decimal;
   readonly #small: IntegerSums;
   readonly #large = new Map<number, bigint>();
 
   /** `text`: name of the sum in errors. */
-  constructor(text: string, type: DataType) {
+  constructor(text: string, type: Decimal) {
     [this.#text, this.#type] = [text, type];
     this.#small = new IntegerSums(text);
   }
@@ -569,10 +584,10 @@ export class DecimalSums implements Sums {
     return writeData(sums, groups, this.#type);
   }
 
-  total(group: number): number {
-    return this.#large.size === 0
-      ? this.#small.total(group)
-      : Number(this.#small.exact(group) + this.#largeOf(group));
+  mean(group: number, count: number): number {
+    const safe = this.#large.has(group) ? undefined : this.#small.safeAt(group);
+    const sum = safe ?? this.#small.exact(group) + this.#largeOf(group);
+    return decimalMean(sum, count, this.#type.scale);
   }
 
   #largeOf(group: number): bigint {
@@ -612,11 +627,9 @@ export class Sum implements Accumulator {
 export class Mean implements Accumulator {
   readonly #sums: Sums;
   readonly #counts: ValueCounts;
-  readonly #units: number;
 
-  /** `units`: units of the sums in 1. */
-  constructor(sums: Sums, rows: RowCounts, units: number) {
-    [this.#sums, this.#units] = [sums, units];
+  constructor(sums: Sums, rows: RowCounts) {
+    this.#sums = sums;
     this.#counts = new ValueCounts(rows);
   }
 
@@ -638,7 +651,7 @@ export class Mean implements Accumulator {
     const [counts, means] = [this.#counts.of(groups), new Float64Array(groups)];
     let valid: Uint8Array | undefined;
     for (let group = 0; group < groups; group++) {
-      if (counts[group] > 0) means[group] = this.#sums.total(group) / (counts[group] * this.#units);
+      if (counts[group] > 0) means[group] = this.#sums.mean(group, counts[group]);
       else (valid ??= new Uint8Array(groups).fill(1))[group] = 0;
     }
     return numberData('float64', means, groups, valid);

@@ -21,7 +21,6 @@ import {
   isDecimal,
   isInteger,
   isNumber,
-  scaleOf,
   type ValueType,
   valueTypeOf,
 } from '../../../engine/expressions/types.ts';
@@ -450,7 +449,8 @@ function sumFields(name: string, type: ValueType): Field[] {
 }
 
 function sumsOf(type: ValueType, text: string) {
-  if (isDecimal(type)) return new DecimalSums(text, sumType(type));
+  const sum = sumType(type);
+  if (Types.isDecimal(sum)) return new DecimalSums(text, sum);
   return isSummedExactly(type) ? new IntegerSums(text) : new FloatSums();
 }
 
@@ -571,7 +571,7 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
     form: ofNumbers(({ name, text }, type) => ({
       states: [...sumFields(name, type), countField(`${name}#count`)],
       result: new Field(name, new Float64(), true),
-      make: (_, rows) => new Mean(sumsOf(type, text), rows, 10 ** scaleOf(type)),
+      make: (_, rows) => new Mean(sumsOf(type, text), rows),
     })),
   },
   stddev: {

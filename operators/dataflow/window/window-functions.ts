@@ -1,6 +1,7 @@
 /** The window functions: each computes a column for the rows of whole partitions. */
 import { Bool, type Data, type DataType, Float64, Int64 } from 'apache-arrow';
 import { DataError } from '../../../engine/errors.ts';
+import { decimalMean } from '../../../engine/expressions/decimals.ts';
 import { readData } from '../../../engine/expressions/read.ts';
 import {
   isDecimal,
@@ -176,12 +177,14 @@ export const windowFunctions: Readonly<Record<WindowName, WindowFunction>> = {
   sum: {
     type: (type) => (isNumber(valueTypeOf(type)) ? sumType(valueTypeOf(type)) : undefined),
     isFramed: true,
-    compute: (input) => (isFloat(valueTypeOf(input.value.type)) ? floatSums(input, false) : exactSums(input)),
+    compute: (input) =>
+      isFloat(valueTypeOf(input.value.type)) ? floatSums(input, false) : dataOf(exactSums(input).sums),
   },
   mean: {
     type: (type) => (isNumber(valueTypeOf(type)) ? new Float64() : undefined),
     isFramed: true,
-    compute: (input) => floatSums(input, true),
+    compute: (input) =>
+      isDecimal(valueTypeOf(input.value.type)) ? decimalMeans(input) : floatSums(input, true),
   },
 };
 
@@ -382,8 +385,17 @@ function extremeRow({ frame, starts, rows }: WindowInput, words: KeyWords): (row
   };
 }
 
-/** Sums of integers and decimals. */
-function exactSums(input: WindowInput): Data {
+const dataOf = (sums: Values) => writeData(sums, sums.length);
+
+function decimalMeans(input: WindowInput): Data {
+  const { sums, counts: found } = exactSums(input);
+  const values = sums.form === 'number' || sums.form === 'big' ? sums.values : [];
+  const means = found.map((count, i) => (count > 0 ? decimalMean(values[i], count, scaleOf(sums.type)) : 0));
+  return numberData('float64', means, means.length, sums.valid);
+}
+
+/** Sums of integers and decimals, and the numbers of values in them. */
+function exactSums(input: WindowInput): { readonly sums: Values; readonly counts: Float64Array } {
   const { value, frame, rows, from, to, state } = input;
   const column = readData(value);
   const numbers = numbersOf(column);
@@ -396,10 +408,10 @@ function exactSums(input: WindowInput): Data {
     before[row + 1] = before[row] + (valid?.[row] === 0 ? 0 : numbers[row]);
     largest = Math.max(largest, Math.abs(before[row + 1]), valid?.[row] === 0 ? 0 : Math.abs(numbers[row]));
   }
-  const type = sumType(column.type);
-  const shape = { type: valueTypeOf(type), length: to - from, valid: presentOf(found), constant: false };
-  const isWide = 4 * largest > Number.MAX_SAFE_INTEGER;
-  if (isWide) return writeData(wideSums(input, bigsOf(column), found, shape), to - from, type);
+  const type = valueTypeOf(sumType(column.type));
+  const shape = { type, length: to - from, valid: presentOf(found), constant: false };
+  if (4 * largest > Number.MAX_SAFE_INTEGER)
+    return { sums: wideSums(input, bigsOf(column), found, shape), counts: found };
   const values = new Float64Array(to - from);
   for (let row = from; row < to; row++) {
     if (found[row - from] === 0) continue;
@@ -408,7 +420,7 @@ function exactSums(input: WindowInput): Data {
   }
   keepFrame(input, found);
   state.exact = BigInt(values[values.length - 1]);
-  return writeData({ form: 'number', values, ...shape }, to - from, type);
+  return { sums: { form: 'number', values, ...shape }, counts: found };
 }
 
 function presentOf(found: Float64Array): Uint8Array | undefined {
@@ -449,17 +461,14 @@ function floatSums(input: WindowInput, isMean: boolean): Data {
   const { value, frame, rows, from, to, state } = input;
   const valid = validOf(input);
   const found = countsIn(input, valid);
-  const column = readData(value);
-  // Decimals are summed in units of their last digit, as whole numbers.
-  const units = 10 ** scaleOf(column.type);
-  const own = numbersOf(column).slice(0, rows);
+  const own = numbersOf(readData(value)).slice(0, rows);
   if (valid !== undefined) for (let row = 0; row < rows; row++) if (valid[row] === 0) own[row] = 0;
   const known = isCarried(input, from) ? { hi: state.at, sum: state.sum } : undefined;
   const sums = new RangeSums(own, isGrowing(input), known);
   const results = new Float64Array(to - from);
   for (let row = from; row < to; row++) {
     const sum = sums.of(frame.lo[row], frame.hi[row]);
-    results[row - from] = isMean ? sum / (found[row - from] * units) : sum;
+    results[row - from] = isMean ? sum / found[row - from] : sum;
   }
   keepFrame(input, found);
   state.sum = sums.sum;

@@ -344,14 +344,14 @@ function measuresOf(
     [middle]: own,
     [part]: own,
   } as const;
-  // DuckDB computes with digits beyond float64's in other ways.
+  // DuckDB interpolates between digits beyond float64's in another way.
   const value = kind === 'decimal' ? short(of) : `"${of}"`;
-  const list = `sum("${of}") AS ${total}, avg(${value}) AS ${average}, median(${value}) AS ${middle},
+  const list = `sum("${of}") AS ${total}, avg("${of}") AS ${average}, median(${value}) AS ${middle},
     quantile_cont(${value}, ${p}) AS ${part}`;
   const query = `SELECT ${quoted(keys)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
   const aggregates = [
     sum(of).as(total),
-    mean(expr(value)).as(average),
+    mean(of).as(average),
     median(expr(value)).as(middle),
     quantile(expr(value), p).as(part),
   ];
