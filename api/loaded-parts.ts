@@ -14,7 +14,7 @@ import { encodingJson, encodingOf } from '../operators/attributes/encoding.ts';
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import { savedPlan } from '../operators/planner/given-plan.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
-import { hasBiases, type ModelParts, type SidesWith } from './model-parts.ts';
+import { hasBiases, mapSides, type ModelParts } from './model-parts.ts';
 import type { TrainingReport } from './reports/training-report.ts';
 
 /**
@@ -95,10 +95,6 @@ export function storedParts(
     factorflow: metadata,
     attributes: attributes && mapSides(attributes, storedAttributes),
   };
-}
-
-function mapSides<From, To>(sides: SidesWith<From>, map: (side: From) => To): SidesWith<To> {
-  return Object.fromEntries(Object.entries(sides).map(([side, from]) => [side, map(from)]));
 }
 
 function loadedAttributes({

@@ -12,6 +12,10 @@ import type { RunSession } from './run-session.ts';
 /** Something that each side of a model may have. */
 export type SidesWith<T> = Readonly<Partial<Record<'user' | 'item', T>>>;
 
+export function mapSides<From, To>(sides: SidesWith<From>, map: (side: From) => To): SidesWith<To> {
+  return Object.fromEntries(Object.entries(sides).map(([side, from]) => [side, map(from)]));
+}
+
 export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFactors'> {
   /** X and Θ; if they are in parts, the parts are joined when the whole matrix is first needed. */
   readonly userFactors: Float32Array | RowParts;

@@ -2,6 +2,8 @@ import { loadInThread } from '../../connectors/model/load-in-thread.ts';
 import { checkModelDirectory, isModelFolder, readModelHead } from '../../connectors/model/model-store.ts';
 import { idTypeOf } from '../../connectors/model/id-column.ts';
 import type { JsonObject } from '../../engine/json.ts';
+import { describeColumn, type EncodedColumn } from '../../operators/attributes/encoding.ts';
+import { mapSides, type SidesWith } from '../model-parts.ts';
 import { type ModelFacts, modelFacts } from './model-facts.ts';
 
 export { checkModelDirectory, isModelFolder };
@@ -11,6 +13,8 @@ export interface InspectedModel extends ModelFacts {
   readonly bytes: number;
   /** FactorFlow's part of the metadata: parameters, iterations, warnings, plan; empty for models of Spark. */
   readonly metadata: JsonObject;
+  /** The attributes of users and items that the model was trained with, a text for each column. */
+  readonly attributes: SidesWith<readonly string[]>;
 }
 
 /**
@@ -36,6 +40,9 @@ export async function inspectModel(directory: string): Promise<InspectedModel> {
     ),
     bytes,
     metadata: factorflow,
+    attributes: mapSides(storage?.attributes ?? {}, ({ columns: own }) =>
+      own.map((column) => describeColumn(column as unknown as EncodedColumn)),
+    ),
   };
 }
 

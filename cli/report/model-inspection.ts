@@ -11,7 +11,7 @@ import { nameFlags } from './name-flags.ts';
 /** The result of `inspect` on the folder of a model. */
 export function modelInspection(directory: string, model: InspectedModel): CommandResult {
   const { algorithm, rank, biases, users, items, idTypes, params, metrics, coldStartStrategy, bytes } = model;
-  const { ratings, iterations, bestIteration, columns, metadata } = model;
+  const { ratings, iterations, bestIteration, columns, metadata, attributes } = model;
   const of = (name: string) => metadata[name] ?? null;
   const warnings = warningsOf(metadata);
   const kept = bestIteration === iterations ? '' : `, the model is that of ${bestIteration}`;
@@ -25,6 +25,8 @@ export function modelInspection(directory: string, model: InspectedModel): Comma
       ['metrics', metricsText(model)],
       ['parameters', paramsText(params)],
       ['columns', columnsText(columns)],
+      ['item attributes', attributes.item?.join('; ')],
+      ['user attributes', attributes.user?.join('; ')],
       ['cold pairs', coldStartStrategy === 'drop' ? 'left out of predictions' : 'predicted as NaN'],
       [
         'trained by',
@@ -57,6 +59,7 @@ export function modelInspection(directory: string, model: InspectedModel): Comma
       badRows: of('badRows'),
       warnings,
       columns: { ...columns },
+      attributes: { ...attributes },
       coldStartStrategy,
       bytes,
     },

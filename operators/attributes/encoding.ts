@@ -23,7 +23,7 @@ export type AttributeKind = (typeof attributeKinds)[number];
  *
  *     category   1
  *     values     1 / √(values of the row)
- *     words      count x idf, divided by the norm of the row; idf = 1 + ln((1 + n) / (1 + rows with the word))
+ *     words      (1 + ln count) x idf, divided by the norm of the row; idf = 1 + ln((1 + n) / (1 + rows with the word))
  *     number     (number - mean) / deviation, at most `MOST_DEVIATIONS`; a missing one is 1 in the second feature
  *     vector     the numbers times `scale`, by which the mean square of the norms becomes 1
  *

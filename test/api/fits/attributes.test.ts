@@ -82,6 +82,27 @@ describe('a fit with attributes', () => {
     await Promise.all([model.close(), made.close()]);
   });
 
+  it('trains with attributes of half of the items, and an item without them as before', async () => {
+    const half = session.fromRows(products.filter((_, item) => item % 8 < 4 || item % 5 === 4));
+    const model = await als({ itemAttributes: { data: half, columns: ['genre'] } }).fit(ratings);
+    expect(model.itemCount).toBe(60);
+    for (const user of [0, 1]) expect([user, await hits(model, user)]).toEqual([user, 1]);
+    const own = products.filter((_, item) => item % 8 >= 4 && item % 5 < 4);
+    for (const { sku } of own.slice(0, 5))
+      expect((model.score(0, sku) ?? 0) > 3).toBe(likes(0, Number(sku.slice(1))));
+    await model.close();
+  });
+
+  it('keeps the lists of users apart who share their only attribute', async () => {
+    // All users have one country, so only their ratings tell them apart.
+    const data = session.fromRows(customers.map(({ customer }) => ({ customer, country: 'de' })));
+    const model = await als({ userAttributes: { data } }).fit(ratings);
+    const [even, odd] = await Promise.all([0, 1].map((user) => model.recommend(user, 20)));
+    const drama = ({ item }: { readonly item: unknown }) => likes(0, Number(String(item).slice(1)));
+    expect([even.items.every(drama), odd.items.some(drama)]).toEqual([true, false]);
+    await model.close();
+  });
+
   it('says which columns became what, and how many items they are of', async () => {
     const notes: string[] = [];
     const onEvent = (event: ProgressEvent) => void (event.type === 'note' && notes.push(event.text));

@@ -46,6 +46,11 @@ describe('train --item-attributes', () => {
     expect(readFileSync(at('rated.csv'), 'utf8').trim().split('\n')).toHaveLength(25);
   });
 
+  it('is shown by inspect', async () => {
+    const { stdout } = await factorflow(...argv`inspect ${at('shop')}`);
+    expect(stdout).toMatch(/item attributes +kind: category, 3 values; price: number, mean /);
+  });
+
   it('takes columns with their kinds, and a plan has their sizes', async () => {
     const flags = argv`--item-attributes ${titles} --item-attributes-id-col item --item-attributes-cols genre:values --attributes-min-count 5`;
     const { code, stdout } = await factorflow(...argv`plan ${ratings} ${quick} --json --quiet`, ...flags);

@@ -190,7 +190,7 @@ describe('a row', () => {
       title: 'words',
     });
     const [of2, of3, of4] = [2, 3, 4].map((count) => 1 + Math.log(5 / (1 + count)));
-    const [the, shoe] = [of4, of2];
+    const [the, shoe, twice] = [of4, of2, 1 + Math.log(2)];
     const red = 1 + Math.log(5 / 2);
     const norm = Math.hypot(the, shoe, red);
     expect(of3).toBeLessThan(of2);
@@ -204,7 +204,7 @@ describe('a row', () => {
       'title=shoe': expect.closeTo(shoe / norm, 6),
     });
     expect(found.rows[3]).toMatchObject({ 'brand=y': 1, 'genres=Drama': 1, 'price=0': 1 });
-    expect(found.rows[3]['title=the']).toBeCloseTo((2 * the) / Math.hypot(2 * the, of2), 6);
+    expect(found.rows[3]['title=the']).toBeCloseTo((twice * the) / Math.hypot(twice * the, of2), 6);
     expect(found.rows[2]).toMatchObject({ 'genres=Drama': half, 'genres=War': half });
   });
 
