@@ -118,7 +118,7 @@ export class ALS {
       check: async (ctx) => params.kernel !== undefined && chooseKernels(NO_SIZES, params, ctx),
       rated: ratedBy(params, input),
       attributes,
-      train: (run, read) => fitAls(params, run, { ...continued, attributes: read?.ofIds }),
+      train: (run, read) => fitAls(params, run, { attributes: read?.ofIds, ...continued }),
     };
     return orPlanned(
       () => runFit(fit, ratings, options),

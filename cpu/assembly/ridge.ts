@@ -36,9 +36,10 @@ export class Ridge {
   product: usize;
   /** Float32[features]: first M - μ I, then M⁻¹. */
   inverse: usize;
-  /** Float32[8]: α or ρ'/ρ of each column; Float64[8]: ρ or PᵀQ. */
+  /** Float32[8]: α or ρ'/ρ of each column; Float64[8]: ρ or PᵀQ; Float64[8]: AᵀM A of the first A. */
   factors: usize;
   sums: usize;
+  sizes: usize;
 }
 
 /**
@@ -164,7 +165,7 @@ function addFour(sums: usize, four: v128): void {
   v128.store(sums, f64x2.add(v128.load(sums, 16), f64x2.promote_low_f32x4(upper)), 16);
 }
 
-/** After the passes for R and M, for the features [from, to): R -= μ A, P = M⁻¹R, sums += RᵀM⁻¹R. */
+/** After the passes for R and M, for the features [from, to): R -= μ A, P = M⁻¹R, sums += RᵀM⁻¹R, sizes += AᵀM A. */
 export function beginRidge(problem: usize, from: i32, to: i32): void {
   const ridge = changetype<Ridge>(problem);
   const shift = f32x4.splat(ridge.ridge);
@@ -177,8 +178,12 @@ export function beginRidge(problem: usize, from: i32, to: i32): void {
     // A feature that no weighted row has, without a ridge: its coefficients stay.
     const inverted: f32 = diagonal > 0 ? 1 / diagonal : 0;
     store<f32>(inverse, inverted);
-    const r0 = multiplySubtract(shift, v128.load(own), v128.load(residual));
-    const r1 = multiplySubtract(shift, v128.load(own, 16), v128.load(residual, 16));
+    const a0 = v128.load(own);
+    const a1 = v128.load(own, 16);
+    const scale = f32x4.splat(diagonal);
+    addProducts(ridge.sizes, a0, a1, f32x4.mul(scale, a0), f32x4.mul(scale, a1));
+    const r0 = multiplySubtract(shift, a0, v128.load(residual));
+    const r1 = multiplySubtract(shift, a1, v128.load(residual, 16));
     v128.store(residual, r0);
     v128.store(residual, r1, 16);
     const z0 = f32x4.mul(f32x4.splat(inverted), r0);

@@ -15,8 +15,11 @@ const COLUMNS = 8;
 /** Features between two checks for cancellation. */
 const FEATURES = 65_536;
 
-/** Once ρ has fallen to this fraction of its first value, float32 improves a column no further. */
-const CONVERGED = 1e-12;
+/**
+ * A column ends where ρ, the square of the residual's size, is at most this fraction of its first value for A = 0,
+ * for which AᵀM A stands where A is not 0: float32 improves it little further.
+ */
+const CONVERGED = 1e-11;
 
 /**
  * See `fit-coefficients` of KernelTasks. A task takes all steps of its columns, so that nothing is added up over
@@ -24,8 +27,10 @@ const CONVERGED = 1e-12;
  */
 export const fitCoefficients: TaskHandler<'fit-coefficients'> = (scope) => {
   const { from, to } = scope.params;
-  for (let column = from; column < to && !scope.cancelled(); column += COLUMNS) fitColumns(scope, column);
-  return { rows: to - from };
+  let steps = 0;
+  for (let column = from; column < to && !scope.cancelled(); column += COLUMNS)
+    steps = Math.max(steps, fitColumns(scope, column));
+  return { rows: to - from, values: { steps } };
 };
 
 export const multiplyAttributes: TaskHandler<'multiply-attributes'> = (scope) => {
@@ -52,16 +57,22 @@ export const multiplyAttributes: TaskHandler<'multiply-attributes'> = (scope) =>
   return { rows: to - from };
 };
 
-/** Fits the eight columns from `column` on, starting from their previous coefficients. */
-function fitColumns(scope: ScopeOf<'fit-coefficients'>, column: number): void {
+/**
+ * Fits the eight columns from `column` on, starting from their previous coefficients. Returns the number of steps.
+ */
+function fitColumns(scope: ScopeOf<'fit-coefficients'>, column: number): number {
   const { steps } = scope.params;
   const { kernels } = scope;
   const features = scope.matrix('coefficients').rows;
   const { take } = new ScratchAddresses(workspaceOf(scope).address);
-  const [factorsAt, sumsAt] = [take(4 * COLUMNS), take(8 * COLUMNS)];
+  const [factorsAt, sumsAt, sizesAt] = [take(4 * COLUMNS), take(8 * COLUMNS), take(8 * COLUMNS)];
   const factors = new Float32Array(scope.memory.buffer, factorsAt, COLUMNS);
   const sums = new Float64Array(scope.memory.buffer, sumsAt, COLUMNS);
-  const problem = ridgeOf(scope, column, take(Ridge.bytes)).set({ factors: factorsAt, sums: sumsAt });
+  const problem = ridgeOf(scope, column, take(Ridge.bytes)).set({
+    factors: factorsAt,
+    sums: sumsAt,
+    sizes: sizesAt,
+  });
   const { address } = problem;
   const room = take(4 * COLUMNS * CHUNK_ROWS);
   /** Runs a kernel over all features. Returns the sums of the columns. */
@@ -72,14 +83,16 @@ function fitColumns(scope: ScopeOf<'fit-coefficients'>, column: number): void {
     return sums.slice();
   };
   passRows(scope, address, RESIDUAL, column, room);
-  const first = over(kernels.beginRidge);
-  let rho = first;
-  for (let step = 1; rho.some((value, k) => value > CONVERGED * first[k]); step++) {
+  const sizes = new Float64Array(scope.memory.buffer, sizesAt, COLUMNS).fill(0);
+  let rho = over(kernels.beginRidge);
+  const enough = rho.map((first, k) => CONVERGED * Math.max(first, sizes[k]));
+  for (let step = 1; ; step++) {
+    if (rho.every((value, k) => value <= enough[k])) return step - 1;
     passRows(scope, address, PRODUCT, column, room);
     const curvature = over(kernels.endProduct);
     for (let k = 0; k < COLUMNS; k++) factors[k] = curvature[k] > 0 ? rho[k] / curvature[k] : 0;
     const next = over(kernels.stepRidge);
-    if (step === steps || scope.cancelled()) return;
+    if (step === steps || scope.cancelled()) return step;
     for (let k = 0; k < COLUMNS; k++) factors[k] = rho[k] > 0 ? next[k] / rho[k] : 0;
     over(kernels.turnRidge);
     rho = next;

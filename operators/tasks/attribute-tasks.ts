@@ -12,11 +12,11 @@ export function workColumns(rank: number): number {
 
 export const attributeTasks = {
   /**
-   * Fits the columns [from, to) of A, `from` a multiple of 8, to the rows' factors X by `steps` steps of
+   * Fits the columns [from, to) of A, `from` a multiple of 8, to the rows' factors X by at most `steps` steps of
    * conjugate gradients, starting at `previous`: (FᵀD F + μ I) A = FᵀD X with μ = `ridge` and D, the rows'
    * shifts: `shifts` (row-shifts), or λ n^ν + o of a row with n ratings in `block`. With `bias` in place of
    * `factors` it is the rows' biases that are fitted, by A of one column, and D is λ n + d. `work`: a matrix of
-   * features x workColumns(rank) numbers, whose contents are not used.
+   * features x workColumns(rank) numbers, whose contents are not used. Values: the most `steps` of a column.
    */
   'fit-coefficients': {
     reads: ['attributes', 'block?', 'shifts?', 'factors?', 'bias?', 'previous'],
@@ -25,6 +25,7 @@ export const attributeTasks = {
     params: type<
       Rows & RowRegularization & { readonly rank: number; readonly ridge: number; readonly steps: number }
     >(),
+    values: type<{ readonly steps: number }>(),
   },
 
   /**

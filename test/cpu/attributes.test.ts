@@ -48,6 +48,9 @@ describe.each(builds)('coefficients of attributes with %s', (build) => {
   });
   const params = { lambda: 0.3, exponent: 0.5, offset: 0.2, damping: 3, biasLambda: 0.7, ridge: MU };
 
+  /** Steps of the last task. */
+  let taken = 0;
+
   /** (FᵀD F + μ I)⁻¹ FᵀD x in float64. */
   const expected = (x: (row: number) => number, weight: (n: number) => number) => {
     const matrix = new Float64Array(FEATURES * FEATURES);
@@ -73,7 +76,8 @@ describe.each(builds)('coefficients of attributes with %s', (build) => {
     const coefficients = memory.matrix(FEATURES, rank, 8);
     for (let from = 0; from < rank; from += 8) {
       const own8 = { ...params, rank, steps: 100, from, to: Math.min(rank, from + 8), ...more };
-      fitCoefficients(memory.scope(own8, { attributes: own, ...columns }, { ...given, coefficients }));
+      taken = fitCoefficients(memory.scope(own8, { attributes: own, ...columns }, { ...given, coefficients }))
+        .values!.steps;
     }
     return coefficients;
   };
@@ -89,8 +93,8 @@ describe.each(builds)('coefficients of attributes with %s', (build) => {
     for (let k = 0; k < rank; k++) {
       const x = column(given.factors, k);
       const twin = expected((row) => x[row], shiftOf);
-      expect(relativeDistance(column(found, k), twin)).toBeLessThan(5e-5);
-      expect(relativeDistance(column(ofShifts, k), twin)).toBeLessThan(5e-5);
+      expect(relativeDistance(column(found, k), twin)).toBeLessThan(2e-4);
+      expect(relativeDistance(column(ofShifts, k), twin)).toBeLessThan(2e-4);
     }
     for (let k = rank; k < found.stride; k++)
       expect(column(found, k).every((value) => value === 0)).toBe(true);
@@ -141,7 +145,7 @@ describe.each(builds)('coefficients of attributes with %s', (build) => {
       (row) => bias[row],
       (n) => 0.7 * n + 3,
     );
-    expect(relativeDistance(column(found, 0), twin)).toBeLessThan(5e-5);
+    expect(relativeDistance(column(found, 0), twin)).toBeLessThan(2e-4);
     const product = new Float32Array(ROWS);
     multiplyAttributes(
       memory.scope(
@@ -166,7 +170,9 @@ describe.each(builds)('coefficients of attributes with %s', (build) => {
       relativeDistance(column(fit(given, { block }, { steps }), 3), column(best, 3)),
     );
     expect(apart).toEqual([...apart].sort((left, right) => right - left));
+    expect(taken).toBe(8);
     const again = fit({ ...given, previous: best }, { block }, { steps: 1 });
-    expect(relativeDistance(column(again, 3), column(best, 3))).toBeLessThan(5e-5);
+    expect(relativeDistance(column(again, 3), column(best, 3))).toBeLessThan(2e-4);
+    expect(taken).toBeLessThan(2);
   });
 });
