@@ -83,6 +83,11 @@ export class TrainerAttributes {
     }
   }
 
+  /** True if users or items have attributes. */
+  get areGiven(): boolean {
+    return sides.some((side) => this.#options[side] !== undefined);
+  }
+
   /** Reads the attributes of both sides, if there are any. `columns`: the names of the ratings' columns. */
   async read(
     columns: Readonly<Record<AttributeSide, string>>,

@@ -138,7 +138,10 @@ async function planAlsFit(
   const context = given.session.context(options);
   const sets = { ratings: given, validation: options.validation };
   const { ratings, validation } = await foundSets(input, sets, context, ratedBy(params, input));
-  const { executor } = trainingDevice(ratings.session.device, context.executor, params);
+  const { executor } = trainingDevice(ratings.session.device, context.executor, {
+    ...params,
+    attributes: attributes.areGiven,
+  });
   const ctx = { ...context, executor };
   const {
     users,
@@ -164,7 +167,7 @@ async function planAlsFit(
     input: describeInput(ratings.plan),
   };
   const choices = await chooseKernels(known, params, ctx);
-  const mayBeInParts = keptForms(ratings) === undefined;
+  const mayBeInParts = keptForms(ratings) === undefined && !attributes.areGiven;
   const loading = await input.loadingNeed(ratings, count, ctx.signal, { inParts: mayBeInParts });
   const setting = {
     params,

@@ -82,9 +82,10 @@ export async function runFit(fit: Fit, asked: Dataset, options: ContinuedFit): P
   const context = session.context(options);
   // Not all devices support these parameters or the plan, so devices are opened and checked before anything
   // is read.
-  if (options.plan !== undefined || dependsOnDevice(about.params)) {
+  const params = { ...about.params, attributes: fit.attributes?.areGiven ?? false };
+  if (options.plan !== undefined || dependsOnDevice(params)) {
     await session.opened(context.events);
-    trainingDevice(session.device, context.executor, about.params);
+    trainingDevice(session.device, context.executor, params);
   }
   await fit.check?.(context);
   const attributes = await fit.attributes?.read(input.columns, context);
@@ -146,7 +147,8 @@ function fitRun(
     rankUsers: mostRanked(options),
     ranksHeldOut: ranksHeldOut(about.params, options),
     ranks: continued?.ranks,
-    openDevices: (ctx) => openedDevices(session, about.params, ctx),
+    openDevices: (ctx) =>
+      openedDevices(session, { ...about.params, attributes: attributes !== undefined }, ctx),
     trained: () => session.trained(),
     model: (ended, ctx) =>
       trainedModel(

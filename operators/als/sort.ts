@@ -75,7 +75,8 @@ export function sortStages(
   { opened, read, home }: StagesOf<{ opened: void; read: ReadRatings; home: AlsStorage }>,
 ): ScopeStage<AlsSorted> {
   const { scope } = fit.run;
-  const kernels = fit.run.given ? constant('kernels', undefined) : kernelStages(fit, opened, read);
+  const chooses = fit.run.given === undefined && fit.continued.attributes === undefined;
+  const kernels = chooses ? kernelStages(fit, opened, read) : constant('kernels', undefined);
   const drawn = scope.speculate(
     'draw start',
     { read, home },

@@ -367,6 +367,12 @@ describe('ALS with attributes', () => {
     expect(model.training!.iterations.at(-1)!.loss / found.loss()).toBeCloseTo(1, 4);
   });
 
+  it('runs on one CPU device where there are several', async () => {
+    const several = await fit(options, sides, { on: await cpuSession({ fakeDevices: 2 }) });
+    expect(several.raw).toEqual((await fit(options, sides)).raw);
+    expect(several.model.training!.plan!.devices.map(({ place }) => place)).toEqual(['cpu']);
+  });
+
   it('takes the coefficients of the best iteration', async () => {
     const validation = session.from(ratingBatches(randomRatings(52, 60, 40, 300)));
     const stopping = { ...options, biases: false, regParam: 0.001, maxIter: 15 };
