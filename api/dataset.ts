@@ -3,6 +3,7 @@ import { statSync } from 'node:fs';
 import { UsageError } from '../engine/errors.ts';
 import { formatBytes, shown } from '../engine/format.ts';
 import type { JsonObject } from '../engine/json.ts';
+import { oneOf } from '../engine/nearest.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import {
   fromSource,
@@ -135,8 +136,10 @@ export class Dataset<Row extends object = AnyRow> extends Rows<Row> {
 
   /**
    * Splits the rows into parts of about the given weights by a hash of (user, item, seed): the parts don't
-   * depend on row order, and repetitions of a pair stay together. The columns of the pair are those that the
-   * data set names, else `userCol` and `itemCol`.
+   * depend on row order, and repetitions of a pair stay together. With `whole: 'items'` all ratings of an item
+   * are in one part, and the weights are shares of the items: a model is tested on items that it has no ratings
+   * of (`'users'` likewise). The columns of the pair are those that the data set names, else `userCol` and
+   * `itemCol`.
    */
   randomSplit<const W extends readonly number[]>(
     weights: W,
@@ -297,10 +300,11 @@ function splitOptions(
   what: string,
   options: Partial<SplitOptions>,
 ): SplitOptions {
-  checkOptions(what, options, ['seed', 'userCol', 'itemCol'], '{ seed: 42 }');
-  const { seed = 0, userCol, itemCol } = options;
+  checkOptions(what, options, ['seed', 'whole', 'userCol', 'itemCol'], '{ seed: 42 }');
+  const { seed = 0, whole, userCol, itemCol } = options;
   checkSeed(seed);
-  return { seed, ...pairOptions(dataset, { userCol, itemCol }) };
+  if (whole !== undefined) oneOf(`whole of ${what}`, whole, ['items', 'users']);
+  return { seed, ...(whole && { whole }), ...pairOptions(dataset, { userCol, itemCol }) };
 }
 
 function checkCut(cut: unknown): void {

@@ -57,11 +57,17 @@ export async function splitParts(
   values: SplitValues,
   { signal, onEvent }: Run,
 ): Promise<readonly NamedPart[]> {
-  const { folds, before, validationFraction, testFraction, seed } = values;
+  const { folds, before, validationFraction, testFraction, coldItems, coldUsers, seed } = values;
   if (folds !== undefined)
     return all.kFold(folds, { seed }).flatMap((fold, at) => named(fold, `fold-${at + 1}/`));
   if (before !== undefined) {
     const [train, test] = await all.timeSplit({ before }, { signal, onEvent });
+    return named({ train, test });
+  }
+  const cold = coldItems ?? coldUsers;
+  if (cold !== undefined) {
+    const whole = coldItems === undefined ? 'users' : 'items';
+    const [train, test] = all.randomSplit([1 - cold, cold], { seed, whole });
     return named({ train, test });
   }
   if (validationFraction !== undefined && testFraction !== undefined) {

@@ -12,11 +12,13 @@ import { requireTimes, timesOf } from './time-split.ts';
 
 export interface SplitOptions extends PairOptions {
   readonly seed: number;
+  /** Keeps all ratings of an item, or of a user, in one part: some items are held out whole. */
+  readonly whole?: 'items' | 'users';
 }
 
 /**
- * One part of a random split: keeps the rows whose hash of (user, item, seed), scaled to [0, 1), is in [from,
- * to). The parts are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair
+ * One part of a random split: keeps the rows whose hash of (user, item, seed), or with `whole` of (item, seed)
+ * or (user, seed), scaled to [0, 1), is in [from, to). The parts are disjoint, cover everything and don't depend on the order of rows; repetitions of a pair
  * are in the same part. With `outside`, keeps the other rows instead.
  */
 export class RandomSplit extends RowFilter {
@@ -61,8 +63,10 @@ export class RandomSplit extends RowFilter {
     const low = Math.round(this.#from * 2 ** 32);
     const high = Math.round(this.#to * 2 ** 32);
     const inside = this.#keep === 'inside';
+    const { seed, whole } = this.#options;
+    const columns = whole === undefined ? [user, item] : [whole === 'items' ? item : user];
     return (batch: RecordBatch) => {
-      const hashes = pairHashes(batch, user, item, this.#options.seed);
+      const hashes = rowHashes(batch, columns, seed);
       const positions = new Uint32Array(batch.numRows);
       let kept = 0;
       for (let i = 0; i < hashes.length; i++)
@@ -119,7 +123,7 @@ export function orderedPairs(batch: RecordBatch, order: PairOrder): OrderedPairs
     return {
       users,
       times: new Float64Array(batch.numRows),
-      hashes: pairHashes(batch, order.user, order.item, order.seed),
+      hashes: rowHashes(batch, [order.user, order.item], order.seed),
     };
   const items = keyHashes(keysOf(batch, order.item));
   return {
@@ -129,12 +133,13 @@ export function orderedPairs(batch: RecordBatch, order: PairOrder): OrderedPairs
   };
 }
 
-/** A hash of (user, item, seed) for each row. */
-function pairHashes(batch: RecordBatch, user: string, item: string, seed: number): Uint32Array {
-  const [users, items] = [user, item].map((name) => keyHashes(keysOf(batch, name)));
-  const hashes = new Uint32Array(batch.numRows);
-  for (let i = 0; i < hashes.length; i++)
-    hashes[i] = mix32(mix32(mix32(mix32(seed, users.low[i]), users.high[i]), items.low[i]), items.high[i]);
+/** A hash of the seed and the ids in these columns for each row. */
+function rowHashes(batch: RecordBatch, columns: readonly string[], seed: number): Uint32Array {
+  const hashes = new Uint32Array(batch.numRows).fill(seed);
+  for (const name of columns) {
+    const { low, high } = keyHashes(keysOf(batch, name));
+    for (let i = 0; i < hashes.length; i++) hashes[i] = mix32(mix32(hashes[i], low[i]), high[i]);
+  }
   return hashes;
 }
 

@@ -98,6 +98,11 @@ export const splitOptions = {
       ...heldOutOptions.testLeaveOut,
       describe: 'test on this number of ratings of each user who has more',
     },
+    coldItems: decimal('test on all ratings of this part of the items, such as 0.1, which are new then', {
+      above: 0,
+      below: 1,
+    }),
+    coldUsers: decimal('test on all ratings of this part of the users', { above: 0, below: 1 }),
     folds: flagOf(splitParams.folds),
     before: beforeOption,
     testBy: {
@@ -111,7 +116,7 @@ export const splitOptions = {
 
 export type SplitValues = Values<typeof splitOptions>;
 
-const kinds = ['testFraction', 'testLeaveOut', 'folds', 'before'] as const;
+const kinds = ['testFraction', 'testLeaveOut', 'coldItems', 'coldUsers', 'folds', 'before'] as const;
 
 /** Throws UsageError unless exactly one split is chosen, and for flags that have no effect on it. */
 export function checkSplit(values: SplitValues, given: ReadonlySet<string>): void {

@@ -164,6 +164,20 @@ describe('split', () => {
     expect(other.parts[1].rows).toBe(first.parts[1].rows);
   });
 
+  it('holds items out whole, and users', async () => {
+    for (const [flag, id] of [
+      ['--cold-items', 'item'],
+      ['--cold-users', '"user"'],
+    ]) {
+      const { parts } = await splitOf(`whole-${id.length}`, flag, '0.2', '--seed', '3');
+      expect(parts.map(({ name }) => name)).toEqual(['train', 'test']);
+      expect(parts[0].rows + parts[1].rows).toBe(100_000);
+      const [train, test] = ['train', 'test'].map((part) => rowsOf(`whole-${id.length}/${part}`));
+      expect(await count(`${test} WHERE ${id} IN (SELECT ${id} FROM ${train})`)).toBe(0);
+      expect(await count(`(SELECT DISTINCT ${id} FROM ${test})`)).toBeGreaterThan(100);
+    }
+  });
+
   it('writes folds, in another format', async () => {
     const { parts } = await splitOf('folds', '--folds', '2', '--to', 'csv');
     expect(parts.map(({ name }) => name)).toEqual(
@@ -202,7 +216,7 @@ describe('the output and the flags of split', () => {
   it('refuses flags that name no split, two, or none that acts', async () => {
     const split = argv`split ${ratings} --output ${path('refused')}`;
     for (const [flags, pattern] of refusals`
-      ${[]} | split needs a kind of split\. Give one of --test-fraction, --test-leave-out, --folds, --before
+      ${[]} | split needs a kind of split\. Give one of --test-fraction, --test-leave-out, --cold-items, --cold-users, --folds, --before
       --test-fraction 0.1 --folds 3 | --test-fraction and --folds exclude each other
       --folds 3 --validation-fraction 0.1 | --validation-fraction acts only with --test-fraction
       --test-fraction 0.5 --validation-fraction 0.5 | leave nothing to train on

@@ -57,6 +57,27 @@ describe('random-split', () => {
     for (const row of left) expect(JSON.parse(row).name).toBe(`n${JSON.parse(row).score}`);
   });
 
+  it.each(['items', 'users'] as const)('holds %s out whole, about the asked share of them', async (whole) => {
+    const id = (text: string) => JSON.parse(text)[whole === 'items' ? 'item' : 'user'] as number;
+    const partsOf = async (triples: readonly Triple[]) =>
+      Promise.all(
+        session
+          .from(ratingBatches(triples, 700))
+          .randomSplit([0.7, 0.3], { seed: 2, whole })
+          .map(async (part) => (await rowsOf(part)).sort()),
+      );
+    const parts = await partsOf(rows);
+    const [train, test] = parts.map((part) => new Set(part.map(id)));
+    expect(parts.flat().sort()).toEqual((await rowsOfAll()).sort());
+    expect([...test].filter((one) => train.has(one))).toEqual([]);
+    expect(test.size / (train.size + test.size)).toBeGreaterThan(0.2);
+    expect(test.size / (train.size + test.size)).toBeLessThan(0.4);
+    expect(await partsOf(shuffled(rows, 3))).toEqual(parts);
+    expect(() =>
+      session.from(ratingBatches(rows)).randomSplit([1, 1], { whole: 'item' as never }),
+    ).toThrow(/whole of randomSplit must be one of items, users, got "item"/);
+  });
+
   it('refuses weights that are not positive', async () => {
     expect(() => session.from(ratingBatches(rows)).randomSplit([1, 0])).toThrow(
       'split weights must be positive',
