@@ -37,7 +37,10 @@ export const command = defineCommand({
       'the newest tenth, and the tenth before it',
     ],
     ['split ratings/ --output parts --test-leave-out 1 --test-by time', "each user's last rating"],
-    ['split ratings/ --output parts --cold-items 0.1', 'all ratings of a tenth of the items, to test on new ones'],
+    [
+      'split ratings/ --output parts --cold-items 0.1',
+      'all ratings of a tenth of the items, to test on new ones',
+    ],
     ['split ratings/ --output parts --before 2024-06-01', 'the rows before a day, and the rows after it'],
     [
       'split ratings/ --output parts --folds 5 --to csv',

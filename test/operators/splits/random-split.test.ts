@@ -73,9 +73,9 @@ describe('random-split', () => {
     expect(test.size / (train.size + test.size)).toBeGreaterThan(0.2);
     expect(test.size / (train.size + test.size)).toBeLessThan(0.4);
     expect(await partsOf(shuffled(rows, 3))).toEqual(parts);
-    expect(() =>
-      session.from(ratingBatches(rows)).randomSplit([1, 1], { whole: 'item' as never }),
-    ).toThrow(/whole of randomSplit must be one of items, users, got "item"/);
+    expect(() => session.from(ratingBatches(rows)).randomSplit([1, 1], { whole: 'item' as never })).toThrow(
+      /whole of randomSplit must be one of items, users, got "item"/,
+    );
   });
 
   it('refuses weights that are not positive', async () => {
