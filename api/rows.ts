@@ -587,7 +587,7 @@ function sorted(plan: LogicalPlan, keys: readonly OrderKey[]): LogicalPlan {
     columns.push({ name, value });
     return name;
   });
-  const input = columns.length === 0 ? plan : projected(plan, { kind: 'with', columns });
+  const input = columns.length === 0 ? plan : projected(plan, { kind: 'with', columns, areNew: true });
   const names = columns.map(({ name }) => name);
   return without(andThen(input, new SortRows(named)), names);
 }

@@ -11,7 +11,7 @@ import { print } from '../engine/expressions/print.ts';
 import { shown } from '../engine/format.ts';
 import { type SortKey, printKeys } from '../engine/sorting/sort-keys.ts';
 import { andThen, fromSource, type LogicalPlan } from '../engine/stream/logical-plan.ts';
-import { type NamedExpression, Project } from '../operators/dataflow/project.ts';
+import { type NamedExpression, Project, type Projection } from '../operators/dataflow/project.ts';
 import type { Frame, FrameEnd } from '../operators/dataflow/window/window-frames.ts';
 import type { WindowName } from '../operators/dataflow/window/window-functions.ts';
 import {
@@ -234,10 +234,11 @@ export function windowed(plan: LogicalPlan, columns: readonly NamedExpression[])
 /** A projection whose columns may have window functions. `with` and `select`: as in `Projection`. */
 export function projected(
   plan: LogicalPlan,
-  { kind, columns }: { readonly kind: 'with' | 'select'; readonly columns: readonly NamedExpression[] },
+  projection: Extract<Projection, { readonly kind: 'with' | 'select' }>,
 ): LogicalPlan {
+  const { kind, columns } = projection;
   const all = windowed(plan, columns);
-  const made = andThen(all.plan, new Project({ kind, columns: all.columns }));
+  const made = andThen(all.plan, new Project({ ...projection, columns: all.columns }));
   return kind === 'select' ? made : without(made, all.hidden);
 }
 
@@ -301,7 +302,7 @@ class WindowPlan {
 
   over(plan: LogicalPlan): LogicalPlan {
     const columns = this.#computed;
-    const input = columns.length === 0 ? plan : projected(plan, { kind: 'with', columns });
+    const input = columns.length === 0 ? plan : projected(plan, { kind: 'with', columns, areNew: true });
     return [...this.#byPartitions.values()].reduce(
       (below, windows) => fromSource(new Wide(new Windows([...windows.values()]), [below])),
       input,

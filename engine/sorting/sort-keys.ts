@@ -105,6 +105,12 @@ function wordsOf({ writer, prefix }: KeyColumn): number {
   return writer?.count ?? TEXT_WORDS + (prefix === undefined ? 0 : 1);
 }
 
+/** True for types of values that have an order. */
+export function hasOrder(type: DataType): boolean {
+  const own: DataType = DataType.isDictionary(type) ? type.dictionary : type;
+  return wordWriter(own) !== undefined || isText(own);
+}
+
 function columnOf(schema: Schema, { column: name, descending = false, nulls }: SortKey): KeyColumn {
   const names = schema.fields.map((field) => field.name);
   const position = names.indexOf(name);
@@ -115,7 +121,7 @@ function columnOf(schema: Schema, { column: name, descending = false, nulls }: S
   const { type: given } = schema.fields[position];
   const type: DataType = DataType.isDictionary(given) ? given.dictionary : given;
   const writer = wordWriter(type);
-  if (writer === undefined && !isText(type))
+  if (!hasOrder(type))
     throw new UsageError(`the rows cannot be sorted by the column "${name}" of type ${type}`, {
       advice: 'Sort by numbers, texts, dates, times or true and false',
     });

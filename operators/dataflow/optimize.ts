@@ -125,7 +125,7 @@ function joinedAdditions(operators: readonly Operator[]): Operator[] {
   };
   for (const operator of operators) {
     const projection = operator instanceof Project ? operator.projection : undefined;
-    if (projection?.kind !== 'with') {
+    if (projection?.kind !== 'with' || projection.areNew) {
       endAdditions();
       joined.push(operator);
       continue;

@@ -20,9 +20,9 @@ export type Projection =
   | { readonly kind: 'select'; readonly columns: readonly NamedExpression[] }
   /**
    * All columns of the input and the given ones. A given column replaces a column of the same name, else it
-   * is added at the end.
+   * is added at the end. `areNew`: a column that has the name already is an error.
    */
-  | { readonly kind: 'with'; readonly columns: readonly NamedExpression[] }
+  | { readonly kind: 'with'; readonly columns: readonly NamedExpression[]; readonly areNew?: boolean }
   | { readonly kind: 'drop'; readonly names: readonly string[] }
   | { readonly kind: 'rename'; readonly from: string; readonly to: string };
 
@@ -74,6 +74,14 @@ export class Project extends RowOperator {
       case 'with': {
         const added = new Map(projection.columns.map((column) => [column.name, column]));
         const known = new Set(names);
+        const taken = projection.areNew && projection.columns.find(({ name }) => known.has(name));
+        if (taken)
+          throw new UsageError(
+            `the plan needs a column "${taken.name}" for itself, and there is one already`,
+            {
+              advice: `Rename it: withColumnRenamed('${taken.name}', 'other')`,
+            },
+          );
         const kept = names.map((name) => added.get(name) ?? same(name));
         return [...kept, ...projection.columns.filter(({ name }) => !known.has(name))];
       }

@@ -1,9 +1,10 @@
-import { type Schema, DataType, type Field } from 'apache-arrow';
+import { DataType, type Field, type RecordBatch, type Schema } from 'apache-arrow';
 import { counted, formatBytes } from '../../engine/format.ts';
 import { wordsOfType } from '../../engine/keys/row-words.ts';
 import { dataSetName, type PartitionRef, partitionRef } from '../../engine/partition.ts';
 import type { Place } from '../../engine/plan/place.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import { Garbage } from '../../engine/run/garbage.ts';
 import { giveTo } from '../../engine/run/run-steps.ts';
 import { boundsOf } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
@@ -432,10 +433,13 @@ export class ExchangedRows implements RowExchange {
     const stream = whole.calls.length === 0 ? rows() : wholePartitions(whole, schema, rows, ctx);
     const result = others.calls.length === 0 ? stream : new WindowRows(others, limits).execute(stream, ctx);
     const inOrder = new WindowRows(options).outputSchema(schema);
-    return batchStream(
-      inOrder,
-      mapped(result, (batch) => columnsAs(batch, inOrder)),
-    );
+    const garbage = new Garbage({ limit: Math.max(2 * sizes.part, room.bytes / 4) });
+    const given = (batch: RecordBatch) => {
+      garbage.add(each * batch.numRows);
+      garbage.collectIfDue();
+      return columnsAs(batch, inOrder);
+    };
+    return batchStream(inOrder, mapped(result, given));
   }
 }
 

@@ -18,8 +18,13 @@ import { DistinctRows } from '../dataflow/distinct-rows.ts';
 import { selectColumns } from '../dataflow/project.ts';
 import { SortRows } from '../dataflow/sort-rows.ts';
 import { FirstRows } from '../dataflow/window/first-rows.ts';
-import { windowFunctions } from '../dataflow/window/window-functions.ts';
-import { windowOrder, type WindowOptions, WindowRows } from '../dataflow/window/window-rows.ts';
+import { windowFunctions, type WindowName } from '../dataflow/window/window-functions.ts';
+import {
+  type WindowCall,
+  windowOrder,
+  type WindowOptions,
+  WindowRows,
+} from '../dataflow/window/window-rows.ts';
 import type { Exchange } from './exchange.ts';
 
 /** An input of a wide operator: the rows to exchange. */
@@ -287,15 +292,16 @@ export class Windows implements WideOperator {
    */
   within(bounds: readonly Bound[]): Windows | undefined {
     const [options, ...others] = this.#windows;
-    const isOfRanks = options.calls.every((one) => windowFunctions[one.call].isRank);
-    if (this.#first !== undefined || others.length > 0 || !isOfRanks) return undefined;
+    if (this.#first !== undefined || others.length > 0) return undefined;
     const bound = bounds.find(
       ({ column, operator }) =>
-        ['<', '<=', '='].includes(operator) && options.calls.some(({ name }) => name === column),
+        ['<', '<=', '='].includes(operator) &&
+        options.calls.some(({ name, call: own }) => name === column && windowFunctions[own].isRank),
     );
-    if (bound === undefined) return undefined;
+    const calls = options.calls.filter(({ name }) => name === bound?.column);
+    if (bound === undefined || !options.calls.every((one) => needsEarlierRows(one, calls[0].call)))
+      return undefined;
     const { column, operator, values } = bound;
-    const calls = options.calls.filter(({ name }) => name === column);
     const most = call(operator === '<' ? '<' : '<=', { kind: 'column', name: column }, values[0]);
     return new Windows(this.#windows, new FirstRows({ ...options, calls }, most));
   }
@@ -311,6 +317,14 @@ export class Windows implements WideOperator {
     );
     return { columns, before: this.#first === undefined ? [] : [this.#first], by: this.#by };
   }
+}
+
+/** True if a function needs no rows but those whose rank is at most the row's own, and the row itself. */
+function needsEarlierRows({ call: own, offset = 1, frame }: WindowCall, rank: WindowName): boolean {
+  if (own.startsWith('lag')) return typeof offset === 'number' && offset >= 0;
+  if (!windowFunctions[own].isFramed) return !own.startsWith('lead');
+  const { unit, to } = frame ?? { unit: 'range', to: 0 };
+  return to !== 'unbounded' && (to < 0 || (to === 0 && (unit === 'rows' || rank !== 'rowNumber')));
 }
 
 /**

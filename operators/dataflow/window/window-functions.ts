@@ -14,7 +14,7 @@ import {
 import { bigsOf, decimals, integers, numbersOf, type Values } from '../../../engine/expressions/values.ts';
 import { bitsOf, writeData } from '../../../engine/expressions/write.ts';
 import { decimalText, hasNulls, isNullAt } from '../../../engine/keys/arrow-keys.ts';
-import { compareRows, type KeyWords } from '../../../engine/sorting/sort-keys.ts';
+import { compareRows, hasOrder, type KeyWords } from '../../../engine/sorting/sort-keys.ts';
 import { joinData } from '../../../engine/stream/join-data.ts';
 import { takeData } from '../../../engine/stream/take-data.ts';
 import { fixedData, numberData, sumType } from '../aggregate/accumulators.ts';
@@ -128,6 +128,7 @@ const ofFrame: Reach = {
 };
 
 const sameType = (type: DataType) => type;
+const orderedType = (type: DataType) => (hasOrder(type) ? type : undefined);
 const int64 = () => new Int64();
 
 export const windowFunctions: Readonly<Record<WindowName, WindowFunction>> = {
@@ -171,8 +172,8 @@ export const windowFunctions: Readonly<Record<WindowName, WindowFunction>> = {
           lo[row] < hi[row] ? hi[row] - 1 : OUTSIDE,
     ),
   },
-  min: { type: sameType, isFramed: true, compute: (input) => extremes(input, false) },
-  max: { type: sameType, isFramed: true, compute: (input) => extremes(input, true) },
+  min: { type: orderedType, isFramed: true, compute: (input) => extremes(input, false) },
+  max: { type: orderedType, isFramed: true, compute: (input) => extremes(input, true) },
   count: { type: int64, isFramed: true, compute: (input) => counts(input, validOf(input)) },
   sum: {
     type: (type) => (isNumber(valueTypeOf(type)) ? sumType(valueTypeOf(type)) : undefined),

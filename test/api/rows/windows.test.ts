@@ -1,5 +1,5 @@
 /** Window functions give DuckDB's values: in several parts, with ties, nulls and NaN. */
-import { type RecordBatch, Table } from 'apache-arrow';
+import { type RecordBatch, Table, vectorFromArray } from 'apache-arrow';
 import { expect, it, vi } from 'vitest';
 import { exchangeRoomOf } from '../../../api/run-rows.ts';
 import {
@@ -364,6 +364,32 @@ it('conditions on ranks remove rows before the exchange', async () => {
       wanted.map(([id, n]) => [Number(id), Number(n)]),
     );
   }
+  // The other functions need only rows before a row, or with its key.
+  const others = {
+    n: rank().over(rising),
+    before: lag('k', 1, { ignoreNulls: true }).over(rising),
+    counts: count().over(rising),
+    running: sum('id').over({ ...rising, range: [-Infinity, 0] }),
+  };
+  const several = table.withColumns(others).filter(col('n').le(3));
+  expect(await several.explain()).toMatch(/first: "window 1" <= 3/);
+  const kept = (rows: readonly Record<string, unknown>[]) =>
+    rows.filter(({ n }) => Number(n) <= 3).map(({ p: own, k, counts, running }) => [own, k, counts, running]);
+  expect(kept(await several.orderBy('id').toArray())).toEqual(
+    kept(await table.withColumns(others).orderBy('id').toArray()),
+  );
+  const later = [
+    lead('id').over(rising),
+    count().over({ partitionBy: 'p' }),
+    lag('id', col('id')).over(rising),
+  ];
+  for (const one of later)
+    expect(
+      await table
+        .withColumns({ n: rank().over(rising), one })
+        .filter(col('n').le(3))
+        .explain(),
+    ).not.toMatch(/first:/);
   const run = await table
     .withColumn('n', rowNumber().over(by))
     .filter(col('n').le(3))
@@ -381,6 +407,7 @@ it('functions that nobody needs are not computed', async () => {
 });
 
 it('refuses windows that have no meaning', async () => {
+  const lists = new Table({ l: vectorFromArray([[1, 2]]) }).batches[0];
   const table = session.fromRows(rows);
   const wrong: readonly (readonly [() => unknown, RegExp])[] = [
     [() => table.withColumn('n', rowNumber().over({ partitionBy: 'p' })), /rowNumber needs an order/],
@@ -391,6 +418,26 @@ it('refuses windows that have no meaning', async () => {
     [() => table.filter(rank().over({ orderBy: 'k' })).schema(), /must be true or false of a row/],
     [() => col('v').divide(rank() as never), /takes numbers, texts, truths, dates and null/],
     [() => lag('v', 1.5), /whole number or a column/],
+    [
+      () => table.withColumnRenamed('v', 'window 1').withColumn('n', rank().over(rising)).count(),
+      /"window 1" twice/,
+    ],
+    [
+      () =>
+        table
+          .withColumnRenamed('v', 'window value 1')
+          .select(sum(col('id').plus(1)).over({}))
+          .toArray(),
+      /needs a column "window value 1" for itself/,
+    ],
+    [
+      () => table.withColumnRenamed('v', 'sort key 1').orderBy(col('id').plus(1)).toArray(),
+      /needs a column "sort key 1" for itself/,
+    ],
+    [
+      () => session.from([lists]).select(min('l').over({})).schema(),
+      /min over a window takes no values of type List/,
+    ],
     [() => table.withColumn('n', sum('w').over({ partitionBy: 'p' })).schema(), /no column "w"/],
     [() => table.withColumn('n', sum('s').over({ partitionBy: 'p' })).schema(), /takes no values of type/],
     [
