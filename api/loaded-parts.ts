@@ -43,6 +43,7 @@ export async function loadedParts(
     userFactors,
     itemFactors,
     itemCounts,
+    userCounts,
   } = stored;
   if (hasBiases(metadata) && rank < 3)
     throw new DataError(`the metadata contain biases, which are two features of ${rank}`, {
@@ -60,6 +61,7 @@ export async function loadedParts(
     userFactors,
     itemFactors,
     itemCounts,
+    userCounts,
     columns: { ...columns, rating: typeof metadata.ratingCol === 'string' ? metadata.ratingCol : 'rating' },
     coldStartStrategy,
     metadata,
@@ -76,11 +78,12 @@ export function storedParts(
   {
     metadata = {},
     itemCounts,
+    userCounts,
     means,
     columns,
     coldStartStrategy,
     attributes,
-  }: Pick<ModelParts, 'metadata' | 'itemCounts' | 'means' | 'columns' | 'coldStartStrategy' | 'attributes'>,
+  }: Omit<ModelParts, keyof FactorModel | 'session'>,
 ): SavedModel {
   return {
     rank,
@@ -89,6 +92,7 @@ export function storedParts(
     itemIds: keysToVector(items),
     itemFactors,
     itemCounts,
+    userCounts: attributes?.user && userCounts,
     means,
     columns,
     coldStartStrategy,

@@ -22,8 +22,8 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly itemFactors: Float32Array | RowParts;
   /** Number of ratings of each item, in id order. */
   readonly itemCounts?: Uint32Array;
-  /** Number of ratings of each user, in id order; a loaded model has none. */
-  readonly userCounts?: Uint32Array;
+  /** Number of ratings of each user, in id order. */
+  readonly userCounts?: Uint32Array | undefined;
   readonly columns: {
     readonly user: string;
     readonly item: string;

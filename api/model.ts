@@ -114,8 +114,8 @@ export class Model {
    */
   readonly itemCounts: Uint32Array | undefined;
   /**
-   * Number of ratings of each user, in the order of `userFactors`; undefined for models that were loaded or
-   * continued from another.
+   * Number of ratings of each user, in the order of `userFactors`; undefined for models that were continued
+   * from another, and for models without attributes of users that were loaded.
    */
   readonly userCounts: Uint32Array | undefined;
   /** @internal Means of the training ratings, for a model with a training report. */
@@ -346,6 +346,7 @@ export class Model {
         coldStartStrategy: this.coldStartStrategy,
         metadata: this.metadata,
         itemCounts: this.itemCounts,
+        userCounts: this.userCounts,
         means: this.means,
         attributes: this.attributes,
       },
@@ -435,7 +436,8 @@ export class Model {
       evaluate(this.factors, {
         means: this.means,
         biases: this.hasBiases,
-        breakdown: options.breakdown ? { users: this.userCounts, items: this.itemCounts } : undefined,
+        counts: { users: this.userCounts, items: this.itemCounts },
+        breakdown: options.breakdown,
       }),
       ctx,
     );

@@ -160,6 +160,9 @@ const outputs: Readonly<Record<string, readonly RegExp[]>> = {
     /items +10,506 \(497 without ratings, by their attributes\)/,
     /26 │ +1 │ +\d+ │/,
     /26 │ +1 │ +\d+ │/,
+    /train +\d[\d,]+ rows/,
+    /without ratings, by their attributes/,
+    /metric +model +95 % +warm +cold +popularity/,
   ],
   'docs/prepare-data.md': [/kind[^]*high[^]*\n16\d{3}\n$/],
   'docs/group-join-sort.md': [

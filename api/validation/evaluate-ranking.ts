@@ -69,6 +69,7 @@ export async function evaluateRanking(
   const settings: RankingSettings = {
     ...measured,
     training: rankedTraining(model.metadata),
+    counts: { users: model.userCounts, items: model.itemCounts },
     exclude: exclude && ((held) => excludedPairs(exclude, model.columns, factors, { held, warnings })),
     candidates:
       candidates &&

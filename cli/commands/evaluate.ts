@@ -18,6 +18,8 @@ import { trainingOptions } from '../options/training/training-options.ts';
 import { facts } from '../report/facts.ts';
 import {
   besideMeans,
+  pairParts,
+  partFacts,
   isVerdict,
   withoutVerdict,
   namedBaselines,
@@ -130,6 +132,8 @@ function evaluationResult({
   rmse,
   mae,
   pairs,
+  warm,
+  cold,
   coldPairs,
   badRows,
   baselines,
@@ -145,6 +149,7 @@ function evaluationResult({
       metrics: { rmse, mae },
       baselines: baselines ?? null,
       pairs,
+      ...(cold && { warm, cold }),
       coldPairs,
       badRows,
       warnings: warnings.map(({ code, text }) => ({ code, text })),
@@ -154,7 +159,8 @@ function evaluationResult({
         ['RMSE', error('rmse', rmse)],
         ['MAE', error('mae', mae)],
         ['pairs', formatCount(pairs)],
-        ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
+        ...partFacts({ warm, cold }),
+        ['unknown pairs', `${formatCount(coldPairs)} (not averaged in)`],
         ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
       ]),
       ...warnings.filter(isVerdict).map(({ text }) => `warning: ${text}`),
@@ -236,7 +242,7 @@ function rankingText({ metrics, intervals, baselines, warnings, ...counts }: Ran
           ] as const,
         ]
       : []),
-    ...namedBaselines(baselines).map(
+    ...[...pairParts(counts), ...namedBaselines(baselines)].map(
       ([title, values]) => [title, (name: string) => number(values[name])] as const,
     ),
   ];
@@ -257,7 +263,21 @@ function rankingText({ metrics, intervals, baselines, warnings, ...counts }: Ran
         `${rankedUsersText(counts)}${counts.coldUsers > 0 ? `; ${formatCount(counts.coldUsers)} others are unknown to the model` : ''}`,
       ],
       ['pairs', formatCount(counts.pairs)],
-      ['cold pairs', some(counts.coldPairs, 'with a user or an item that the model does not know')],
+      [
+        'cold pairs',
+        counts.cold &&
+          some(
+            counts.cold.pairs,
+            `of users and items without ratings, known by attributes; ${formatCount(counts.cold.users)} users`,
+          ),
+      ],
+      [
+        'unknown pairs',
+        some(
+          counts.coldPairs,
+          `with a user or an item that the model does not know (${formatCount(counts.coldItems)} items)`,
+        ),
+      ],
       ['leaked pairs', some(counts.leakedPairs, 'are excluded as well; not ranked')],
       ['repeated pairs', some(counts.repeatedPairs, 'repeat another; ranked once')],
       ['irrelevant pairs', some(counts.irrelevantPairs, 'are rated below --min-rating')],

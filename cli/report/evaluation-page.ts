@@ -6,6 +6,7 @@ import type { Report } from '../page/page.ts';
 import { errorsSection } from '../page/sections/errors.ts';
 import { rankingSection } from '../page/sections/ranking.ts';
 import { ratingsSection } from '../page/sections/ratings.ts';
+import { partFacts } from './measured.ts';
 import { nameFlags } from './name-flags.ts';
 import { evaluationVerdict, rankingVerdict } from './verdict.ts';
 
@@ -31,7 +32,7 @@ export function evaluationPage(
         {
           name: 'pairs',
           value: formatCount(pairs),
-          remark: coldPairs === 0 ? undefined : `${formatCount(coldPairs)} cold, not averaged in`,
+          remark: coldPairs === 0 ? undefined : `${formatCount(coldPairs)} unknown, not averaged in`,
         },
       ],
     },
@@ -54,7 +55,8 @@ export function evaluationPage(
         ],
         facts: [
           ['pairs', formatCount(pairs)],
-          ['cold pairs', `${formatCount(coldPairs)} (not averaged in)`],
+          ...partFacts(evaluation),
+          ['unknown pairs', `${formatCount(coldPairs)} (not averaged in)`],
           ['bad rows', badRows === 0 ? undefined : `${formatCount(badRows)} left out`],
         ],
       },
@@ -66,7 +68,7 @@ export function evaluationPage(
 
 /** The page of `evaluate --ranking`. */
 export function rankingPage(found: RankingEvaluation, directory: string, adapter: string | null): Report {
-  const { metrics, baselines, users, pairs, warnings } = found;
+  const { metrics, baselines, users, pairs, cold, warnings } = found;
   return {
     title: `Rankings of ${directory}`,
     adapter,
@@ -76,6 +78,7 @@ export function rankingPage(found: RankingEvaluation, directory: string, adapter
       tiles: [
         { name: 'users', value: formatCount(users) },
         { name: 'pairs', value: formatCount(pairs) },
+        ...(cold ? [{ name: 'cold pairs', value: formatCount(cold.pairs) }] : []),
       ],
     },
     sections: [rankingSection(found)],

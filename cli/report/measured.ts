@@ -30,6 +30,27 @@ function figure(value: number): string {
   return Number.isFinite(value) ? value.toFixed(4) : 'beyond the numbers';
 }
 
+/** Metrics of warm and of cold pairs with their titles, if there are cold ones. */
+export function pairParts({ warm, cold }: Pick<RankingEvaluation, 'warm' | 'cold'>) {
+  return warm && cold
+    ? ([
+        ['warm', warm.metrics],
+        ['cold', cold.metrics],
+      ] as const)
+    : [];
+}
+
+/** Errors on warm and on cold pairs as facts, if there are cold ones. */
+export function partFacts({ warm, cold }: Pick<Evaluation, 'warm' | 'cold'>) {
+  if (warm === undefined || cold === undefined) return [];
+  const text = ({ rmse, mae, pairs }: typeof cold) =>
+    pairs === 0 ? '0' : `${formatCount(pairs)}: RMSE ${figure(rmse)}, MAE ${figure(mae)}`;
+  return [
+    ['warm pairs', text(warm)],
+    ['cold pairs', `${text(cold)}; users and items without ratings, known by attributes`],
+  ] as const;
+}
+
 /** Warnings about a model that was just trained or evaluated; the command's result shows them. */
 const inResult: readonly (string | undefined)[] = [
   'no-better-than-means',

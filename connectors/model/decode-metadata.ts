@@ -61,6 +61,8 @@ export interface ModelStorage {
   readonly itemIdType: IdColumn['type'];
   /** True if the model has the number of ratings of each item. */
   readonly itemCounts?: boolean;
+  /** True if the model has the number of ratings of each user. */
+  readonly userCounts?: boolean;
   /** True if the model has damped means. */
   readonly means?: boolean;
   /** True if the model has what each user has rated. */
@@ -178,7 +180,18 @@ function decodeParams(
 
 function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
   if (!isObject(storage)) return undefined;
-  const { users, items, userIdType, itemIdType, itemCounts, means, histories, attributes, files } = storage;
+  const {
+    users,
+    items,
+    userIdType,
+    itemIdType,
+    itemCounts,
+    userCounts,
+    means,
+    histories,
+    attributes,
+    files,
+  } = storage;
   if (
     typeof users !== 'number' ||
     typeof items !== 'number' ||
@@ -192,6 +205,7 @@ function decodeStorage(storage: Json | undefined): ModelStorage | undefined {
     userIdType,
     itemIdType,
     itemCounts: itemCounts === true,
+    userCounts: userCounts === true,
     means: means === true,
     histories: histories === true,
     ...(isEncodings(attributes) && { attributes }),

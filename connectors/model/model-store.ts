@@ -58,6 +58,8 @@ export interface StoredModel extends ModelMetadata {
   readonly itemFactors: Float32Array;
   /** Ratings of each item; absent from models of Spark and of older releases. */
   readonly itemCounts?: Uint32Array;
+  /** Ratings of each user; stored if users have attributes. */
+  readonly userCounts?: Uint32Array | undefined;
   /** Damped mean of each id; absent from models of other programs. */
   readonly means?: { readonly users: Float32Array; readonly items: Float32Array };
   /** Attributes of users or items, by which those without ratings get factors. */
@@ -99,11 +101,11 @@ const folders = ['metadata', 'userFactors', 'itemFactors'] as const;
  * Folders for numbers of one float for each id, in the same layout as factors of rank 1. They are separate
  * folders, since Spark's `recommendForAll` accepts no further columns in userFactors or itemFactors.
  */
-const COUNTS = 'itemCounts';
+const countsFolders = { users: 'userCounts', items: 'itemCounts' } as const;
 const meansFolders = { users: 'userMeans', items: 'itemMeans' } as const;
 
 /**
- * Writes <directory>/metadata, userFactors and itemFactors, and itemCounts, userMeans, itemMeans,
+ * Writes <directory>/metadata, userFactors and itemFactors, and userCounts, itemCounts, userMeans, itemMeans,
  * userAttributes and itemAttributes if the model has them. Writes to a temporary sibling, which is renamed when it is complete and on the disk. The
  * same model (and timestamp) gives the same bytes.
  */
@@ -120,6 +122,7 @@ export async function saveModel(
     userIdType: users.ids.type,
     itemIdType: items.ids.type,
     ...(model.itemCounts ? { itemCounts: true } : {}),
+    ...(model.userCounts ? { userCounts: true } : {}),
     ...(model.means ? { means: true } : {}),
     ...(model.histories ? { histories: true } : {}),
     ...(model.attributes ? { attributes: encodingsOf(model.attributes) } : {}),
@@ -129,11 +132,14 @@ export async function saveModel(
   const output = await atomicOutput(directory, outputOptions(options.overwrite));
   const column = (values: ArrayLike<number>) =>
     wholeRows(values instanceof Float32Array ? values : Float32Array.from(values), 1);
-  const { itemCounts, means } = model;
+  const { itemCounts, userCounts, means } = model;
+  const counts = (folder: string, ids: FactorTable['ids'], values: ArrayLike<number> | undefined) =>
+    values ? [{ folder, table: { ids, factors: column(values) } }] : [];
   const sides: readonly SavedSide[] = [
     { folder: 'userFactors', table: users },
     { folder: 'itemFactors', table: items },
-    ...(itemCounts ? [{ folder: COUNTS, table: { ids: items.ids, factors: column(itemCounts) } }] : []),
+    ...counts(countsFolders.users, users.ids, userCounts),
+    ...counts(countsFolders.items, items.ids, itemCounts),
     ...(means
       ? [
           { folder: meansFolders.users, table: { ids: users.ids, factors: column(means.users) } },
@@ -262,9 +268,10 @@ async function readModel(directory: string): Promise<StoredModel> {
         items: await readNumbers(join(directory, meansFolders.items), items),
       }
     : undefined;
-  const itemCounts = storage?.itemCounts
-    ? wholeCounts(await readNumbers(join(directory, COUNTS), items), join(directory, COUNTS))
-    : undefined;
+  const countsOf = async (folder: string, side: FactorTable) =>
+    wholeCounts(await readNumbers(join(directory, folder), side), join(directory, folder));
+  const userCounts = storage?.userCounts ? await countsOf(countsFolders.users, users) : undefined;
+  const itemCounts = storage?.itemCounts ? await countsOf(countsFolders.items, items) : undefined;
   const attributes: Partial<Record<AttributeSide, StoredAttributes>> = {};
   for (const [side, encoding] of sidesWith(storage?.attributes))
     attributes[side] = await readAttributes(directory, side, encoding, metadata.rank);
@@ -279,6 +286,7 @@ async function readModel(directory: string): Promise<StoredModel> {
     itemIds: idVector(items.ids),
     itemFactors: items.factors,
     itemCounts,
+    userCounts,
     means,
     attributes: storage?.attributes && attributes,
     hasHistories: storage?.histories === true,
@@ -307,7 +315,12 @@ function outputOptions(overwrite: boolean | undefined): AtomicOutputOptions {
 function isModelEntry(path: string): boolean {
   if (isIndexEntry(path)) return true;
   const [folder, ...rest] = path.split('/');
-  const others = [COUNTS, HISTORIES, ...Object.values(meansFolders), ...Object.values(attributeFolders)];
+  const others = [
+    HISTORIES,
+    ...Object.values(countsFolders),
+    ...Object.values(meansFolders),
+    ...Object.values(attributeFolders),
+  ];
   if (![...folders, ...others].some((name) => name === folder)) return false;
   const inside = rest.join('/');
   return inside === '' || inside.startsWith('part-') || isDatasetEntry(inside);

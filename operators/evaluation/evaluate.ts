@@ -12,13 +12,23 @@ import {
   BaselineSums,
   type DampedMeans,
   ErrorSums,
+  isCold,
   type PairErrors,
+  type RowCounts,
 } from './rating-facts.ts';
+
+type PartErrors = PairErrors & { readonly pairs: number };
 
 /** Errors on the pairs that the model knows; NaN if it knows none. */
 export interface Evaluation extends PairErrors {
   /** Number of all pairs. */
   readonly pairs: number;
+  /**
+   * Errors on pairs whose user and item have training ratings (warm), and on pairs whose user or item is known
+   * by its attributes alone (cold). Absent if no pair is cold.
+   */
+  readonly warm?: PartErrors;
+  readonly cold?: PartErrors;
   /** Pairs whose user or item the model doesn't know; counted here, not included in the errors. */
   readonly coldPairs: number;
   /** Skipped rows with null, NaN or infinite values. */
@@ -38,13 +48,10 @@ export interface EvaluateOptions {
   readonly means?: DampedMeans | undefined;
   /** True if the model has biases; used for advice. */
   readonly biases?: boolean;
-  /**
-   * Requests a breakdown of the errors. Its fields give the number of training ratings of each user and item,
-   * by position, if known.
-   */
-  readonly breakdown?:
-    | { readonly users?: ArrayLike<number> | undefined; readonly items?: ArrayLike<number> | undefined }
-    | undefined;
+  /** By position in the model, if known. */
+  readonly counts?: RowCounts | undefined;
+  /** Requests a breakdown of the errors. */
+  readonly breakdown?: boolean | undefined;
 }
 
 /**
@@ -53,7 +60,7 @@ export interface EvaluateOptions {
  */
 export function evaluate(
   model: FactorModel,
-  { means, biases = false, breakdown: counts }: EvaluateOptions = {},
+  { means, biases = false, counts = {}, breakdown: isBrokenDown }: EvaluateOptions = {},
 ): Sink<Evaluation> {
   return {
     name: 'evaluate',
@@ -62,7 +69,8 @@ export function evaluate(
     async consume(input, ctx) {
       const phase = startPhase(ctx.events, 'evaluate', 'pairs');
       const [own, simple] = [new ErrorSums(), new BaselineSums()];
-      const collector = counts && new ErrorCollector(counts);
+      const [warmErrors, coldErrors] = [new ErrorSums(), new ErrorSums()];
+      const collector = isBrokenDown ? new ErrorCollector(counts) : undefined;
       let [pairs, coldPairs] = [0, 0];
       await Holdings.within(ctx, async (held) => {
         const scored = await scoredBatches(input, { user: 'user', item: 'item' }, model, held);
@@ -75,6 +83,7 @@ export function evaluate(
             const prediction = predictions[warm[k]];
             const [user, item] = [users[k], items[k]];
             own.add(rating - prediction);
+            (isCold(counts, user, item) ? coldErrors : warmErrors).add(rating - prediction);
             if (means) simple.add(rating, means.mean, means.users[user], means.items[item]);
             const byMeans = means ? means.mean + means.users[user] + means.items[item] : Number.NaN;
             collector?.add(rating, prediction, byMeans, user, item);
@@ -97,6 +106,7 @@ export function evaluate(
       return {
         ...errors,
         pairs,
+        ...(coldErrors.count > 0 && { warm: partErrors(warmErrors), cold: partErrors(coldErrors) }),
         coldPairs,
         badRows: ctx.metrics.get(BAD_ROWS)?.rows ?? 0,
         ...(baselines ? { baselines } : {}),
@@ -105,6 +115,10 @@ export function evaluate(
       };
     },
   };
+}
+
+function partErrors(sums: ErrorSums): PartErrors {
+  return { ...sums.errors(), pairs: sums.count };
 }
 
 /** A group of pairs, and the errors on them. */
@@ -194,18 +208,15 @@ class Sums {
  * of each user and item, by position in the model.
  */
 export class ErrorCollector {
-  readonly #counts: Readonly<Record<'users' | 'items', ArrayLike<number> | undefined>>;
+  readonly #counts: RowCounts;
   /** Rating, prediction, prediction by damped means, and ratings of the user and of the item. */
   #columns = Array.from({ length: 5 }, () => new Float64Array(1024));
   #kept = 0;
   #every = 1;
   #seen = 0;
 
-  constructor(counts: {
-    readonly users?: ArrayLike<number> | undefined;
-    readonly items?: ArrayLike<number> | undefined;
-  }) {
-    this.#counts = { users: counts.users, items: counts.items };
+  constructor(counts: RowCounts) {
+    this.#counts = counts;
   }
 
   /** `damped`: prediction of damped means, NaN if there are none. */

@@ -220,6 +220,17 @@ function totalOf(slices: readonly ValuesOf<'sum-ratings'>[]): ValuesOf<'sum-rati
   });
 }
 
+/** Number of training ratings of each user and item of a model, by position, if known. */
+export interface RowCounts {
+  readonly users?: ArrayLike<number> | undefined;
+  readonly items?: ArrayLike<number> | undefined;
+}
+
+/** True if a pair's user or item has no training rating: the model knows it by its attributes alone. */
+export function isCold({ users, items }: RowCounts, user: number, item: number): boolean {
+  return users?.[user] === 0 || items?.[item] === 0;
+}
+
 /** Root of the mean squared error, and mean absolute error. */
 export type PairErrors = {
   readonly rmse: number;
@@ -252,17 +263,17 @@ export interface DampedMeans {
 export class ErrorSums {
   #squared = 0;
   #absolute = 0;
-  #count = 0;
+  count = 0;
 
   add(error: number): void {
     this.#squared += error * error;
     this.#absolute += Math.abs(error);
-    this.#count++;
+    this.count++;
   }
 
   /** NaN if there were no errors. */
   errors(): PairErrors {
-    return { rmse: Math.sqrt(this.#squared / this.#count), mae: this.#absolute / this.#count };
+    return { rmse: Math.sqrt(this.#squared / this.count), mae: this.#absolute / this.count };
   }
 }
 

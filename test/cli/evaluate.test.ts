@@ -23,7 +23,7 @@ describe('evaluate', () => {
     const { stdout, stderr } = await factorflow('evaluate', model, ratings, '--quiet');
     expect(stderr).toBe('');
     expect(stdout).toMatch(
-      /RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +cold pairs +0.*\n$/,
+      /RMSE +\d\.\d{4}; the mean 1\.\d{4}, damped means 1\.\d{4}\n +MAE .*\n +pairs +100,000\n +unknown pairs +0.*\n$/,
     );
   });
 
@@ -92,7 +92,7 @@ describe('evaluate --ranking', () => {
       /metric +model +95 % +popularity +item mean\n +ndcg@5 +0\.\d{4} +0\.\d{4} to 0\.\d{4} +0\.\d{4} +0\.\d{4}\n +ndcg@10 .*\n +mrr /,
     );
     expect(stdout).toMatch(
-      /users +\d+; 1 others are unknown to the model\n +pairs +503\n +cold pairs +\d+ .*\n +leaked pairs +\d+ are excluded as well; not ranked/,
+      /users +\d+; 1 others are unknown to the model\n +pairs +503\n +unknown pairs +\d+ .*\n +leaked pairs +\d+ are excluded as well; not ranked/,
     );
     expect(stderr).toMatch(/warning: the model was trained to predict ratings \(RMSE\), not to rank/);
     expect(stderr).toMatch(/warning: .* test data has leaked into training/);

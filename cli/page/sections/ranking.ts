@@ -1,7 +1,7 @@
 import { formatCount } from '../../../engine/format.ts';
 import type { RankingEvaluation } from '../../../index.ts';
 import { Plot } from '../../generated/charts.js';
-import { namedBaselines } from '../../report/measured.ts';
+import { namedBaselines, pairParts } from '../../report/measured.ts';
 import { type Chart, fill, stroke } from '../figure.ts';
 import type { PageTable, Section } from '../page.ts';
 
@@ -58,8 +58,8 @@ function metricsChart({ metrics, intervals, baselines }: RankingEvaluation): Cha
   };
 }
 
-function metricsTable({ metrics, intervals, baselines }: RankingEvaluation): PageTable {
-  const others = namedBaselines(baselines);
+function metricsTable({ metrics, intervals, baselines, ...found }: RankingEvaluation): PageTable {
+  const others = [...pairParts(found), ...namedBaselines(baselines)];
   const rows = Object.entries(metrics).map(([name, value]) => [
     name,
     number(value),

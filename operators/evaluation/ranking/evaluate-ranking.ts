@@ -9,7 +9,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
 import type { Sink } from '../../../engine/stream/operator.ts';
 import { batchStream, type BatchStream } from '../../../engine/stream/stream.ts';
-import { takeRows } from '../../dataflow/row-operator.ts';
+import { columnOf, takeRows } from '../../dataflow/row-operator.ts';
 import { collectKnownPairs } from '../../ratings/ids/known-pairs.ts';
 import type { RatingBlock } from '../../ratings/ratings.ts';
 import { sortByUser } from '../../ratings/sort-ratings.ts';
@@ -20,9 +20,10 @@ import {
   type RankedTraining,
   type TrainingWarning,
 } from '../model-warnings.ts';
+import { isCold, type RowCounts } from '../rating-facts.ts';
 import { itemFacts } from './item-order.ts';
 import { type BaselineTraining, measureBaselines } from './measure-baselines.ts';
-import { measureRankings, type Ranked, type Rankings } from './measure-rankings.ts';
+import { measureRankings, partOf, type Ranked, type Rankings, userValues } from './measure-rankings.ts';
 import {
   type CandidateCounts,
   candidateLists,
@@ -36,6 +37,7 @@ import {
   type ChosenMetric,
   chosenMetrics,
   type MetricValues,
+  type NamedMeasure,
   type RankingBaseline,
   type RankingBaselines,
 } from './ranking-metrics.ts';
@@ -62,15 +64,31 @@ export interface RankingSettings {
   readonly rankUsers: number;
   /** The model's training, for advice. */
   readonly training?: RankedTraining | undefined;
+  /** By position in the model, if known. */
+  readonly counts?: RowCounts | undefined;
   /** Pairs seen in training; read before the test pairs are ranked. */
   readonly exclude?: (ctx: ExecutionContext) => Promise<ExcludedPairs>;
   /** Pairs to rank instead of all items. */
   readonly candidates?: ((ctx: ExecutionContext) => Promise<CandidatePairs>) | undefined;
 }
 
+/** The metrics of some of the test pairs: the users' other positives count as items that are not relevant. */
+type RankedPart = {
+  readonly metrics: MetricValues;
+  /** Users with such pairs, over whom means are taken, and the number of pairs. */
+  readonly users: number;
+  readonly pairs: number;
+};
+
 export interface RankingEvaluation {
   /** Means over users; NaN without users. */
   readonly metrics: MetricValues;
+  /**
+   * The metrics of single users for pairs whose user and item have training ratings (warm), and for pairs whose
+   * user or item is known by its attributes alone (cold). Absent if no ranked pair is cold.
+   */
+  readonly warm?: RankedPart;
+  readonly cold?: RankedPart;
   /** 95 % bootstrap intervals of the means, under the same names. */
   readonly intervals: Readonly<Record<string, Interval>>;
   /** The same metrics of rankings to compare with; none without pairs to exclude. */
@@ -79,8 +97,9 @@ export interface RankingEvaluation {
   readonly users: number;
   /** Number of users that could be ranked; above `users` if `rankUsers` of them were drawn. */
   readonly availableUsers: number;
-  /** Users of the test pairs that the model does not know. */
+  /** Users and items of the test pairs that the model does not know. */
   readonly coldUsers: number;
+  readonly coldItems: number;
   /** Number of all test pairs, and of those whose user or item the model does not know. */
   readonly pairs: number;
   readonly coldPairs: number;
@@ -143,6 +162,7 @@ async function evaluated(
     ctx.events({ type: 'warning', code, text });
   return {
     metrics: own.metrics,
+    ...partsOf(pairs, { ...ranked, places: own.places }, chosen.measures),
     intervals: Object.fromEntries(intervals.map((interval, i) => [chosen.measures[i].name, interval])),
     baselines: measured,
     users,
@@ -151,13 +171,63 @@ async function evaluated(
   };
 }
 
+/** Warm and cold pairs, if there are cold ones. */
+function partsOf(
+  { counts }: RankedPairs,
+  ranked: Ranked,
+  measures: readonly NamedMeasure[],
+): Pick<RankingEvaluation, 'warm' | 'cold'> {
+  if (counts === undefined) return {};
+  const measured = (wanted: boolean): RankedPart => {
+    const part = partOf(ranked, (user, item) => isCold(counts, user, item) === wanted);
+    const { means, users } = userValues(part, measures);
+    const metrics = Object.fromEntries(measures.map(({ name }, at) => [name, means[at]]));
+    return { metrics, users, pairs: part.positives.ratings };
+  };
+  const cold = measured(true);
+  return cold.pairs === 0 ? {} : { warm: measured(false), cold };
+}
+
+/** The distinct ids of a column that a model does not know. */
+class UnknownIds {
+  readonly #column: 'user' | 'item';
+  #table: KeyTable | undefined;
+
+  constructor(column: 'user' | 'item') {
+    this.#column = column;
+  }
+
+  get size(): number {
+    return this.#table?.size ?? 0;
+  }
+
+  /** `codes`: positions of the batch's ids, UNKNOWN_KEY for unknown ones. */
+  add(batch: RecordBatch, codes: Uint32Array): void {
+    const rows: number[] = [];
+    for (let i = 0; i < codes.length; i++) if (codes[i] === UNKNOWN_KEY) rows.push(i);
+    if (rows.length === 0) return;
+    const data = columnOf(batch, this.#column);
+    const type = keyTypeOf(data.type, this.#column);
+    this.#table ??= makeKeyTable(type);
+    this.#table.add(takeKeys(keysFromData(data, type), rows), new Uint32Array(rows.length));
+  }
+}
+
 /**
  * Reads the test items of the users to rank, the pairs that these users have seen, and the numbers of pairs
  * that were left out.
  */
 async function testPairs(
   model: FactorModel,
-  { minRating, coldPairs: policy, exclude, candidates: given, rankUsers, seed }: RankingSettings,
+  {
+    minRating,
+    coldPairs: policy,
+    counts: rated,
+    exclude,
+    candidates: given,
+    rankUsers,
+    seed,
+  }: RankingSettings,
   input: BatchStream,
   ctx: ExecutionContext,
 ) {
@@ -176,33 +246,26 @@ async function testPairs(
       else if (positions.length > 0) yield takeRows(batch, positions);
     }
   };
-  // Distinct unknown users, and the number of pairs with unknown items of each known user.
-  const unknown: { users: KeyTable | undefined } = { users: undefined };
+  const [coldUsers, coldItems] = [new UnknownIds('user'), new UnknownIds('item')];
+  // Number of pairs with unknown items of each known user.
   const unknownItems = new Int32Array(keyCount(model.users));
   const onCodes = (batch: RecordBatch, userCodes: Uint32Array, itemCodes: Uint32Array) => {
-    const rows: number[] = [];
-    for (let i = 0; i < userCodes.length; i++) {
-      if (userCodes[i] === UNKNOWN_KEY) rows.push(i);
-      else if (itemCodes[i] === UNKNOWN_KEY) unknownItems[userCodes[i]]++;
-    }
-    if (rows.length === 0) return;
-    const [data] = batch.data.children;
-    const type = keyTypeOf(data.type, 'user');
-    unknown.users ??= makeKeyTable(type);
-    unknown.users.add(takeKeys(keysFromData(data, type), rows), new Uint32Array(rows.length));
+    coldUsers.add(batch, userCodes);
+    coldItems.add(batch, itemCodes);
+    for (let i = 0; i < userCodes.length; i++)
+      if (userCodes[i] !== UNKNOWN_KEY && itemCodes[i] === UNKNOWN_KEY) unknownItems[userCodes[i]]++;
   };
   const relevant = batchStream(input.schema, relevantRows());
   const { users, items } = model;
   const { indexed, coldPairs } = await collectKnownPairs(relevant, users, items, ctx, onCodes);
-  const coldUsers = unknown.users?.size ?? 0;
   if (pairCount === 0) throw new DataError('there are no pairs to evaluate', { phase: 'evaluate' });
   const byUser = await sortByUser(indexed, 'keep', ctx);
   const excluded = await exclude?.(ctx);
   const { positives, leaked, repeated } = rankedTest(byUser, excluded?.block);
   if (leaked > 0) ctx.events({ type: 'warning', text: leakText(leaked) });
   const seen = excluded?.block;
-  const missing = policy === 'miss' ? { positives: unknownItems, users: coldUsers } : undefined;
-  const pairs: RankedPairs = { model, positives, seen, missing, lists: undefined };
+  const missing = policy === 'miss' ? { positives: unknownItems, users: coldUsers.size } : undefined;
+  const pairs: RankedPairs = { model, counts: rated, positives, seen, missing, lists: undefined };
   // Given candidates are ranked instead of all items.
   const listed = given && candidateLists(await given(ctx), { ...pairs, missing: missing?.positives });
   if (listed) reportCandidates(listed.counts, ctx);
@@ -215,7 +278,8 @@ async function testPairs(
   const drawn = await drawnPairs(own ?? pairs, { most: rankUsers, seed }, ctx);
   const counts = {
     availableUsers: drawn.availableUsers,
-    coldUsers,
+    coldUsers: coldUsers.size,
+    coldItems: coldItems.size,
     pairs: pairCount,
     coldPairs,
     leakedPairs: leaked,

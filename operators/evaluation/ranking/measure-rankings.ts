@@ -1,4 +1,4 @@
-import type { RatingBlock } from '../../ratings/ratings.ts';
+import { blockOfColumns, type RatingBlock } from '../../ratings/ratings.ts';
 import { coverage, type ItemFacts, type ListCounts, novelty } from './item-order.ts';
 import type { MissedPairs } from './ranked-pairs.ts';
 import type { ChosenMetrics, MetricValues, NamedMeasure, UserRanking } from './ranking-metrics.ts';
@@ -21,6 +21,8 @@ export interface MeasuredRankings {
   readonly metrics: MetricValues;
   /** Values of each user, for the metrics of single users. */
   readonly values: UserValues;
+  /** Ranks of the positives: see Ranked. */
+  readonly places: Uint32Array;
 }
 
 /**
@@ -48,6 +50,7 @@ export async function measureRankings(
       ...Object.fromEntries(ofLists),
     },
     values,
+    places,
   };
 }
 
@@ -92,6 +95,26 @@ export function userValues(
     for (let m = 0; m < measures.length; m++) means[m] += values[at++] = measures[m].of(one);
   }
   return { values, means: means.map((sum) => sum / users), users };
+}
+
+/** Only the positives for which `isPart` is true. They keep their ranks among all items. */
+export function partOf(
+  { positives, places, items, excluded }: Ranked,
+  isPart: (user: number, item: number) => boolean,
+): Ranked {
+  const { offsets, indices, rows } = positives;
+  const [kept, lengths] = [new Uint32Array(indices.length), new Int32Array(rows)];
+  let count = 0;
+  for (let user = 0; user < rows; user++) {
+    const first = count;
+    for (let k = offsets[user]; k < offsets[user + 1]; k++) if (isPart(user, indices[k])) kept[count++] = k;
+    lengths[user] = count - first;
+  }
+  const own = kept.subarray(0, count);
+  const part = blockOfColumns('part', [own.map((k) => indices[k])], lengths);
+  const ranks = new Uint32Array(2 * count);
+  own.forEach((k, at) => ranks.set(places.subarray(2 * k, 2 * k + 2), 2 * at));
+  return { positives: part, places: ranks, items, excluded };
 }
 
 /** The ranks of one user at a time. Its memory is reused for the next user. */

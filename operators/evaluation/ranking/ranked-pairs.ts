@@ -17,6 +17,7 @@ import {
 } from '../../ratings/ratings.ts';
 import { mergeAscending } from '../../serving/choose-items.ts';
 import { type FactorModel, withRows } from '../../serving/factor-model.ts';
+import type { RowCounts } from '../rating-facts.ts';
 import { lowerBound } from './item-order.ts';
 
 /** Positives of a test set that a model can rank, and counts of the removed pairs. */
@@ -137,13 +138,14 @@ export interface UsersToRank {
  */
 export interface RankedPairs extends UsersToRank {
   readonly model: FactorModel;
+  readonly counts?: RowCounts | undefined;
   readonly missing: MissedPairs | undefined;
   /** Items to rank for each user, if not all. */
   readonly lists?: RatingBlock | undefined;
 }
 
 /** The pairs to rank by baselines, which use the items of a model and not its factors. */
-export type BaselinePairs = Omit<RankedPairs, 'model' | 'missing'> & {
+export type BaselinePairs = Omit<RankedPairs, 'model' | 'counts' | 'missing'> & {
   readonly model: Pick<RankedPairs['model'], 'items'>;
 };
 
@@ -156,7 +158,7 @@ export async function drawnPairs(
   { most, seed }: { readonly most: number; readonly seed: number },
   ctx: ExecutionContext,
 ): Promise<{ readonly pairs: RankedPairs; readonly availableUsers: number }> {
-  const { model, positives, seen, missing, lists } = pairs;
+  const { model, counts, positives, seen, missing, lists } = pairs;
   const eligible = Uint32Array.from({ length: positives.rows }, (_, user) => user).filter(
     (user) => positives.offsets[user + 1] > positives.offsets[user] || (missing?.positives[user] ?? 0) > 0,
   );
@@ -168,6 +170,7 @@ export async function drawnPairs(
   const ranked = {
     lists: lists && rowsAt(lists, drawn),
     model: withRows(model, 'users', drawn),
+    counts: counts && { ...counts, users: counts.users && drawn.map((user) => counts.users![user]) },
     positives: rowsAt(positives, drawn),
     seen: seen && (await givenRows(seen, drawn, ctx)),
     missing: missing && {

@@ -73,6 +73,42 @@ describe('a fit with attributes', () => {
     },
   );
 
+  it('is evaluated on pairs with and without ratings apart, loaded as well', async () => {
+    const model = await als({ itemAttributes, userAttributes }).fit(ratings);
+    const test = session.fromRows(
+      customers
+        .slice(60)
+        .flatMap(({ customer }, at) =>
+          products
+            .slice(0, 10)
+            .map(({ sku }, item) => ({ customer, sku, stars: likes(60 + at, item) ? 5 : 1 })),
+        )
+        .concat({ customer: 999, sku: 'p00', stars: 3 }, { customer: 61, sku: 'none', stars: 3 }),
+      { columns },
+    );
+    const found = await model.evaluate(test);
+    // Of the 20 users two have no ratings, and of the ten products two.
+    expect([found.pairs, found.coldPairs, found.warm?.pairs, found.cold?.pairs]).toEqual([
+      202,
+      2,
+      18 * 8,
+      2 * 10 + 18 * 2,
+    ]);
+    const { warm, cold } = found;
+    expect(cold!.rmse).toBeGreaterThan(0);
+    expect((144 * warm!.rmse ** 2 + 56 * cold!.rmse ** 2) / 200).toBeCloseTo(found.rmse ** 2, 9);
+    const ranked = await model.evaluateRanking(test, { minRating: 4, k: 5, exclude: ratings });
+    expect(ranked).toMatchObject({ coldPairs: 0, coldUsers: 0, coldItems: 0 });
+    expect(ranked.cold!.metrics.auc).toBeGreaterThan(0.6);
+    await model.save(join(folder, 'both'));
+    const loaded = await session.loadModel(join(folder, 'both'));
+    expect(loaded.userCounts).toEqual(model.userCounts);
+    expect((await loaded.evaluate(test)).cold).toEqual(cold);
+    const items = await als({ itemAttributes }).fit(ratings);
+    await items.save(join(folder, 'items'));
+    expect((await session.loadModel(join(folder, 'items'))).userCounts).toBeUndefined();
+  });
+
   it('knows users without ratings by theirs', async () => {
     const model = await als({ itemAttributes, userAttributes }).fit(ratings);
     expect(model.userCount).toBe(80);

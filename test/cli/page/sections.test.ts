@@ -124,6 +124,7 @@ describe('the verdict on a search and a plan', () => {
 const counts = {
   pairs: 4,
   coldUsers: 0,
+  coldItems: 0,
   coldPairs: 0,
   leakedPairs: 0,
   repeatedPairs: 0,

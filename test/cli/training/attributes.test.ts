@@ -46,6 +46,28 @@ describe('train --item-attributes', () => {
     expect(readFileSync(at('rated.csv'), 'utf8').trim().split('\n')).toHaveLength(25);
   });
 
+  it('is evaluated on new products apart', async () => {
+    writeFileSync(at('test.csv'), 'customer_id,sku,rating\nc1,0101,2\nc1,0125,4\nc2,0126,3\nc2,0999,3\n');
+    const flags = argv`evaluate ${at('shop')} ${at('test.csv')} --types sku=utf8 --quiet`;
+    const errors = await factorflow(...flags);
+    expect([errors.code, errors.stderr]).toEqual([0, '']);
+    expect(errors.stdout).toMatch(
+      /pairs +4\n +warm pairs +1: RMSE \d\S+, MAE \d\S+\n +cold pairs +2: RMSE .*by attributes\n +unknown pairs +1 /,
+    );
+    expect(objectOf((await factorflow(...flags, '--json')).stdout)).toMatchObject({
+      warm: { pairs: 1 },
+      cold: { pairs: 2 },
+      coldPairs: 1,
+    });
+    const ranking = await factorflow(
+      ...argv`${flags} --ranking --k 5 --exclude ${at('bought.csv')} --report ${at('ranked.html')}`,
+    );
+    expect([ranking.code, ranking.stderr]).toEqual([0, expect.not.stringContaining('Error')]);
+    expect(ranking.stdout).toMatch(/metric +model +95 % +warm +cold +popularity/);
+    expect(ranking.stdout).toMatch(/cold pairs +2 .* 2 users\n +unknown pairs +1 .*\(1 items\)/);
+    expect(readFileSync(at('ranked.html'), 'utf8')).toMatch(/<th[^>]*>warm<\/th><th[^>]*>cold<\/th>/);
+  });
+
   it('is shown by inspect', async () => {
     const { stdout } = await factorflow(...argv`inspect ${at('shop')}`);
     expect(stdout).toMatch(/item attributes +kind: category, 3 values; price: number, mean /);

@@ -87,6 +87,7 @@ export function randomCase(seed: number, users: number, items: number, policy: '
 export function modelOf(
   session: Session,
   { problem: { users, items }, userFactors, itemFactors }: Case,
+  counts: { readonly userCounts?: Uint32Array; readonly itemCounts?: Uint32Array } = {},
 ): Model {
   return new Model({
     rank: RANK,
@@ -94,6 +95,7 @@ export function modelOf(
     items: { type: 'int32', values: Int32Array.from({ length: items }, (_, v) => 5 * v) },
     userFactors,
     itemFactors,
+    ...counts,
     columns: { user: 'user', item: 'item', rating: 'rating', prediction: 'prediction' },
     coldStartStrategy: 'nan',
     session,

@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { ALS, type ProgressEvent, type RankingOptions } from '../../../index.ts';
 import { randomRatings } from '../../support/ratings.ts';
-import { type Case, modelOf, randomCase, rowsOf } from './ranking-cases.ts';
+import { referenceMetrics } from '../../support/reference/ranking.ts';
+import { type Case, close, modelOf, randomCase, rowsOf } from './ranking-cases.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 
 const session = await cpuSession();
@@ -42,6 +43,7 @@ describe('an evaluation of rankings', () => {
       pairs: one.test.length + again.length,
       coldPairs: cold,
       coldUsers: one.problem.strangers,
+      coldItems: new Set(one.test.filter(({ item }) => item >= 100).map(({ item }) => item)).size,
       unknownExcluded: 2,
     });
     expect(result.leakedPairs + result.repeatedPairs).toBe(leaked + again.length);
@@ -52,6 +54,48 @@ describe('an evaluation of rankings', () => {
     );
     expect(notes.join()).toMatch(/2 excluded pairs have a user or an item that the model does not know/);
   });
+
+  it.each([21, 22, 23])(
+    'measures pairs of users and items without ratings apart, as if they were all (case %d)',
+    async (seed) => {
+      const one = randomCase(seed, 12, 30, 'drop');
+      const [userCounts, itemCounts] = [
+        Uint32Array.from({ length: 12 }, (_, u) => (u % 5 === 1 ? 0 : 3)),
+        Uint32Array.from({ length: 30 }, (_, v) => (v % 3 === 0 ? 0 : 4)),
+      ];
+      const model = modelOf(session, one, { userCounts, itemCounts });
+      const options = { k: 5, exclude: rowsOf(session, one.seen), resamples: 0 };
+      const found = await model.evaluateRanking(rowsOf(session, one.test), options);
+      let pairs = 0;
+      for (const part of ['warm', 'cold'] as const) {
+        const test = one.problem.test.map(
+          (own, user) =>
+            new Set(
+              [...own].filter(
+                (item) =>
+                  item < 30 && (userCounts[user] === 0 || itemCounts[item] === 0) === (part === 'cold'),
+              ),
+            ),
+        );
+        const { metrics, users, pairs: own } = found[part]!;
+        const {
+          'coverage@5': _,
+          'novelty@5': __,
+          ...expected
+        } = referenceMetrics({ ...one.problem, test, strangers: 0 }, 5);
+        close(metrics, expected, 1e-9);
+        expect(Object.keys(metrics)).toEqual(expect.arrayContaining(Object.keys(expected)));
+        expect(users).toBe(
+          test.filter((items, user) => [...items].some((item) => !one.problem.seen[user].has(item))).length,
+        );
+        pairs += own;
+      }
+      expect(pairs).toBe(found.pairs - found.coldPairs - found.leakedPairs - found.repeatedPairs);
+      const drawn = await model.evaluateRanking(rowsOf(session, one.test), { ...options, rankUsers: 4 });
+      expect(drawn.cold!.users + drawn.warm!.users).toBeLessThanOrEqual(8);
+      expect((await evaluated(one)).result).not.toHaveProperty('cold');
+    },
+  );
 
   it('has intervals around the means, the same for a seed', async () => {
     const one = randomCase(13, 12, 30, 'drop');
