@@ -75,8 +75,9 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    */
   readonly unobservedWeight?: number;
   /**
-   * μ, for attributes of users or items: the ridge of the coefficients that predict factors from attributes.
-   * Rows are drawn to these predictions in place of zero: the loss has λ n^ν ‖x - A f‖² and μ ‖A‖². Default 0.5.
+   * μ, for attributes of users or items: how closely the coefficients that predict factors from attributes keep
+   * to 0, as a row with μ ratings does. Rows are drawn to these predictions in place of zero: the loss has
+   * λ n^ν ‖x - A f‖² and λ μ ‖A‖². Default 10.
    */
   readonly attributeRegParam: number;
   /** Name of the GPU kernel that solves the rows. Default: the device chooses. */

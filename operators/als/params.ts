@@ -239,10 +239,10 @@ export const alsTable: ParamTable<AlsParams> = {
     },
     attributeRegParam: {
       kind: 'number',
-      help: 'μ of attributes of users or items: the ridge of the coefficients that predict factors from them',
+      help: 'μ of attributes of users or items: the coefficients that predict factors from them keep to 0 as a row with μ ratings does',
       called: 'attributeRegParam (μ)',
       least: 0,
-      fallback: 0.5,
+      fallback: 10,
     },
     kernel: {
       kind: 'text',

@@ -442,15 +442,19 @@ function coefficientsOf(
   );
 }
 
-/** μ‖A‖² of both sides, in the unit of the training. */
-function ridgePenalty(measured: StepResults, { attributeRegParam }: SizedAlsParams, unit: number): number {
+/** λμ‖A‖² of both sides, in the unit of the training. */
+function ridgePenalty(
+  measured: StepResults,
+  { regParam, attributeRegParam }: SizedAlsParams,
+  unit: number,
+): number {
   const squares = (target: string) =>
     valuesOfStage(measured, `penalty-coefficients-${target}`, 'weighted-norm').reduce(
       (sum, { plain }) => sum + plain,
       0,
     );
   return sides.reduce(
-    (sum, side) => sum + attributeRegParam * (squares(side) / unit + squares(`${side}-bias`)),
+    (sum, side) => sum + regParam * attributeRegParam * (squares(side) / unit + squares(`${side}-bias`)),
     0,
   );
 }

@@ -152,7 +152,7 @@ function fitStage(problem: AlsProblem, side: Side, target: Target): Stage {
     params: {
       ...(params.implicitPrefs ? { lambda: 0 } : regularizationOf(params, side)),
       rank: columns,
-      ridge: params.attributeRegParam,
+      ridge: params.regParam * params.attributeRegParam,
       steps: STEPS,
     },
   };

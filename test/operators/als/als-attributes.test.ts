@@ -16,7 +16,7 @@ const session = await cpuSession();
 const folder = temporaryFolder();
 const ratings = randomRatings(51, 60, 40, 900);
 const FEATURES = { users: 9, items: 12 };
-const MU = 0.7;
+const MU = 14;
 type Side = 'users' | 'items';
 const sides = ['users', 'items'] as const;
 
@@ -96,10 +96,10 @@ class Reference {
 
   readonly mu: number;
 
-  /** `by`: the number by which ratings and μ are multiplied. */
+  /** `by`: the number by which ratings are multiplied. */
   constructor(options: Reference['options'], attributed: readonly Side[], start: AlsStart, by = 1) {
     this.options = options;
-    this.mu = by * MU;
+    this.mu = options.regParam * MU;
     const ids = { users: idsOf('user'), items: idsOf('item') };
     const rated = (own: 'user' | 'item', other: 'user' | 'item') =>
       ids[`${own}s`].map((id) =>
@@ -353,7 +353,6 @@ describe('ALS with attributes', () => {
           regOffset: 0,
           ...(biases && { biasDamping: 0 }),
           regParam: by * 0.05,
-          attributeRegParam: by * MU,
         },
         sides,
         { start: startOf(5, biases), rows: sized(by) },
