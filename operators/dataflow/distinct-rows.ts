@@ -18,8 +18,8 @@ function shareOfFirst(rows: number): number {
   return (1 - Math.exp(-perGroup)) / perGroup;
 }
 
-/** With at most this number of groups, a partial step never gives up. */
-export const MOST_MERGED = Math.floor(SAMPLED * shareOfFirst(SAMPLED));
+/** With at most this number of groups whose rows are mixed, a partial step does not give up. */
+export const MOST_MERGED = Math.floor((ROWS * 2) / 3);
 
 /**
  * Decides whether a partial step, which groups rows or removes duplicates before rows are exchanged, saves

@@ -656,9 +656,9 @@ export async function reserveParts(
 }
 
 /**
- * The largest number of rows that a task can return, if its last operator merges rows with equal keys (a
- * group or `distinct`): the number of combinations of the keys' values, if it is known and so small that the
- * operator always merges. Otherwise Infinity.
+ * The number of rows that a task returns at most, if its last operator merges rows with equal keys (a group
+ * or `distinct`): the number of combinations of the keys' values, if it is known and so small that the operator
+ * merges all rows, unless almost all of the first ones differ. Otherwise Infinity.
  */
 function mostGroups({ operators, taken, schema }: RowsWork): number {
   const merged = mergedBy(operators.at(-1));

@@ -81,7 +81,7 @@ describe('options', () => {
       'randomSplit takes options such as { seed: 42 }, got 42',
     );
     expect((await errorOf(() => ratings.kFold(2, { user: 'user' } as never))).message).toBe(
-      'unknown option user of kFold. There are: seed, userCol, itemCol',
+      'unknown option user of kFold. There are: seed, whole, userCol, itemCol',
     );
   });
 
