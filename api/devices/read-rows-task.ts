@@ -2,6 +2,7 @@ import { ENCODE_ROW_GROUPS } from '../../connectors/parquet/encode-row-groups.ts
 import type { TaskScope } from '../../cpu/handler.ts';
 import { type Partition, sharedArray } from '../../engine/partition.ts';
 import { joinStreams, RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { isPackable } from '../../engine/stream/packed-rows.ts';
 import type { PortableOperator } from '../../engine/stream/operator.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
 import { type BatchStream, originOf } from '../../engine/stream/stream.ts';
@@ -18,7 +19,7 @@ export async function readRowsTask(scope: TaskScope): Promise<OutcomeOf<KernelTa
     const params = scope.params as ReadRowsParams;
     const operators = await Promise.all(params.operators.map(madeOf));
     const keepsBatches = operators.some((operator) => 'keepsBatches' in operator && operator.keepsBatches);
-    const parts = params.parts.map((piece, i) => streamOf(scope, `parts.${i}`, piece));
+    const parts = params.parts.map(([input, piece]) => streamOf(scope, `parts.${input}`, piece));
     const rows =
       parts.length > 0 ? source.readStreams(source.schema, parts) : source.readSplits(params, !keepsBatches);
     const stream = runChain(operators, rows, othersOf(scope, params, source), source.context);
@@ -33,14 +34,11 @@ function streamOf(scope: TaskScope, name: string, piece: number): Uint8Array {
   return scope.piece(name, piece) as Uint8Array;
 }
 
-/**
- * The second inputs of joins. Each starts with an Arrow stream without rows, which only defines the columns.
- */
+/** The second inputs of joins. */
 function othersOf(scope: TaskScope, { others }: ReadRowsParams, source: SplitRows): BatchStream[] {
-  let at = 0;
-  return others.map(({ parts, name }) => {
-    const { schema } = openIpc(streamOf(scope, `others.${at++}`, 0));
-    const streams = parts.map((piece) => streamOf(scope, `others.${at++}`, piece));
+  return others.map(({ columns, parts, name }) => {
+    const { schema } = openIpc(streamOf(scope, `others.${columns}`, 0));
+    const streams = parts.map(([input, piece]) => streamOf(scope, `others.${input}`, piece));
     return { ...source.readStreams(schema, streams, false), ...(name && { identity: name }) };
   });
 }
@@ -53,10 +51,11 @@ async function divide(
   bounds: Uint8Array | undefined,
 ): Promise<OutcomeOf<KernelTasks['read-rows']>> {
   const streams = Array.from({ length: params.parts }, (): PartRows | undefined => undefined);
+  const packs = isPackable(stream.schema);
   const partOf = partOfRows(params, stream.schema, bounds);
   for await (const batch of stream)
     for (const piece of rowsOfParts(batch, partOf(batch), params.parts))
-      (streams[piece.part] ??= new PartRows(stream.schema)).add(piece);
+      (streams[piece.part] ??= new PartRows(stream.schema, packs)).add(piece);
   const { rows, end, spans } = source;
   const bytes = streams.map((own) => own?.finish() ?? 0);
   const firsts = partitionsOf(bytes);

@@ -11,6 +11,7 @@ import type { SplitEnd } from '../../engine/stream/split.ts';
 import { sharedClock } from '../../engine/threads/shared-clock.ts';
 import { type DeviceSpan, fileSpan } from '../../engine/trace/trace.ts';
 import type { ReadParams } from '../../operators/tasks/reading-tasks.ts';
+import { isIpc, unpackedRows } from '../../engine/stream/packed-rows.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
 
 /** Milliseconds between two checks of a task for its cancellation. */
@@ -62,7 +63,7 @@ export class SplitRows {
 
   /** The rows of Arrow streams, in order. `counts`: adds them to the number of rows read. */
   readStreams(schema: Schema, streams: readonly Uint8Array[], counts = true): BatchStream {
-    const batches = streams.flatMap(batchesOf);
+    const batches = streams.flatMap((bytes) => batchesOf(bytes, schema));
     const numRows = batches.reduce((sum, batch) => sum + batch.numRows, 0);
     return { ...batchStream(schema, this.#each(batches, counts)), numRows };
   }
@@ -118,7 +119,10 @@ export class SplitRows {
   }
 }
 
-/** The batches of an Arrow stream, as views of its memory; none for an empty array. */
-function batchesOf(bytes: Uint8Array): readonly RecordBatch[] {
-  return bytes.length === 0 ? [] : [...openIpc(bytes)].filter(({ numRows }) => numRows > 0);
+/** The batches of packed rows or of an Arrow stream, as views of its memory; none for an empty array. */
+function batchesOf(bytes: Uint8Array, schema: Schema): readonly RecordBatch[] {
+  if (bytes.length === 0) return [];
+  return isIpc(bytes)
+    ? [...openIpc(bytes)].filter(({ numRows }) => numRows > 0)
+    : [...unpackedRows(bytes, schema)];
 }

@@ -20,7 +20,11 @@ interface Joined {
  * offsets are doubles, which only `takeData` accepts.
  */
 export function joinData(type: DataType, parts: readonly Data[], nulls = 0): Data {
-  if (parts.length === 1 && nulls === 0) return parts[0];
+  return parts.length === 1 && nulls === 0 ? parts[0] : copyData(type, parts, nulls);
+}
+
+/** Like joinData; a single part is copied, too, and the result has no offset. */
+export function copyData(type: DataType, parts: readonly Data[], nulls = 0): Data {
   const length = parts.reduce((sum, part) => sum + part.length, nulls);
   if (DataType.isNull(type)) return new Data(type, 0, length, length);
   const joined: Joined = { parts, length, nulls };

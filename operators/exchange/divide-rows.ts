@@ -1,9 +1,9 @@
-import { type Data, DataType, RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
+import { type Data, RecordBatch, RecordBatchReader, type Schema } from 'apache-arrow';
 import { hashRows, wordsOfType } from '../../engine/keys/row-words.ts';
 import { rangeParts } from '../../engine/sorting/range-parts.ts';
 import type { SortKey } from '../../engine/sorting/sort-keys.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
-import { joinData } from '../../engine/stream/join-data.ts';
+import { PackedRows } from '../../engine/stream/packed-rows.ts';
 import { takeData } from '../../engine/stream/take-data.ts';
 import { batchOf } from '../dataflow/row-operator.ts';
 import type { ExchangeParams } from './exchange.ts';
@@ -114,74 +114,39 @@ export function* rowsOfParts(
   }
 }
 
-/** Most rows and bytes of small pieces that are joined into one batch. */
-const BATCH_ROWS = 1 << 15;
-const BATCH_BYTES = 1 << 22;
-
 /**
- * Collects the rows of one part of an exchange as an Arrow stream. Each input batch contributes a small piece
- * to each part. Pieces are joined to larger batches, since batches of few rows cost more to write and read
- * than their rows.
+ * Collects the rows of one part of an exchange. Each input batch contributes a small piece to each part: pieces
+ * of numbers and texts are packed, others are written as an Arrow stream.
  */
 export class PartRows {
   readonly #schema: Schema;
-  readonly #stream: RowStream;
-  readonly #isJoined: boolean;
-  #pieces: (readonly Data[])[] = [];
-  #rows = 0;
-  #bytes = 0;
+  readonly #rows: PackedRows | RowStream;
 
-  constructor(schema: Schema) {
+  constructor(schema: Schema, packs: boolean) {
     this.#schema = schema;
-    this.#stream = new RowStream(schema, false);
-    this.#isJoined = schema.fields.every(({ type }) => isPlain(type));
+    this.#rows = packs ? new PackedRows(schema) : new RowStream(schema, false);
   }
 
   add({ rows, columns }: Omit<PartPiece, 'part'>): void {
-    if (!this.#isJoined) {
-      this.#stream.add(batchOf(this.#schema, rows, [...columns]));
-      return;
-    }
-    this.#pieces.push(columns);
-    this.#rows += rows;
-    for (const { type, byteLength } of columns) this.#bytes += 4 * wordsOfType(type) * rows || byteLength;
-    if (this.#rows >= BATCH_ROWS || this.#bytes >= BATCH_BYTES) this.#write();
+    if (this.#rows instanceof PackedRows) this.#rows.add(rows, columns);
+    else this.#rows.add(batchOf(this.#schema, rows, [...columns]));
   }
 
   /** Ends the rows. Returns the number of bytes. */
   finish(): number {
-    if (this.#pieces.length > 0) this.#write();
-    return this.#stream.finish();
+    return this.#rows.finish();
   }
 
   get rows(): number {
-    return this.#stream.rows;
+    return this.#rows.rows;
   }
 
   /** Bytes of finished rows. */
   get length(): number {
-    return this.#stream.length;
+    return this.#rows.length;
   }
 
   takeInto(all: Uint8Array, at: number): void {
-    this.#stream.takeInto(all, at);
+    this.#rows.takeInto(all, at);
   }
-
-  #write(): void {
-    const [pieces, length] = [this.#pieces, this.#rows];
-    [this.#pieces, this.#rows, this.#bytes] = [[], 0, 0];
-    const { fields } = this.#schema;
-    const children = fields.map(({ type }, i) =>
-      joinData(
-        type,
-        pieces.map((columns) => columns[i]),
-      ),
-    );
-    this.#stream.add(batchOf(this.#schema, length, children));
-  }
-}
-
-/** True for text and for values of fixed width. */
-function isPlain(type: DataType): boolean {
-  return DataType.isUtf8(type) || wordsOfType(type) > 0;
 }

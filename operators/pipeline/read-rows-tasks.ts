@@ -297,42 +297,43 @@ function rowsTask(
   },
   more: Partial<ReadRowsParams>,
 ): TaskOf<'read-rows'> {
-  const parts = unit?.parts ?? [];
-  const others = [...(unit?.others ?? []), ...ofAll];
-  const refs = others.flatMap(({ columns, unit: other }) => [columns, ...refsOf(other.parts)]);
-  return {
-    kernel: 'read-rows',
-    inputs: { schema, ...numbered('parts', refsOf(parts)), ...numbered('others', refs) },
-    outputs,
-    params: {
-      splits,
-      parts: piecesOf(parts),
-      others: others.map(({ name, unit: other }) => ({
-        parts: piecesOf(other.parts),
-        ...(name && { name }),
-      })),
-      operators: portableOf(operators),
-      takesFaults: false,
-      maximumBytes: MOST_ROW_BYTES,
-      ...more,
-    },
+  const [parts, otherParts] = [new Inputs('parts'), new Inputs('others')];
+  const params: ReadRowsParams = {
+    splits,
+    parts: parts.piecesOf(unit?.parts ?? []),
+    others: [...(unit?.others ?? []), ...ofAll].map(({ name, columns, unit: other }) => ({
+      columns: otherParts.numberOf(columns),
+      parts: otherParts.piecesOf(other.parts),
+      ...(name && { name }),
+    })),
+    operators: portableOf(operators),
+    takesFaults: false,
+    maximumBytes: MOST_ROW_BYTES,
+    ...more,
   };
+  return { kernel: 'read-rows', inputs: { schema, ...parts.refs, ...otherParts.refs }, outputs, params };
 }
 
-function refsOf(parts: readonly RowPart[]): PartitionRef[] {
-  return parts.map(({ of }) => of.ref);
-}
+/** Inputs `name.0`, `name.1`, ... of a task: each partition once, since many parts may be pieces of it. */
+class Inputs<Name extends string> {
+  readonly refs: Record<`${Name}.${number}`, PartitionRef> = {} as never;
+  readonly #name: Name;
+  readonly #numbers = new Map<PartitionRef, number>();
 
-function piecesOf(parts: readonly RowPart[]): number[] {
-  return parts.map(({ piece }) => piece);
-}
+  constructor(name: Name) {
+    this.#name = name;
+  }
 
-function numbered<Name extends string>(
-  name: Name,
-  refs: readonly PartitionRef[],
-): Record<`${Name}.${number}`, PartitionRef> {
-  return Object.fromEntries(refs.map((ref, i) => [`${name}.${i}`, ref] as const)) as Record<
-    `${Name}.${number}`,
-    PartitionRef
-  >;
+  numberOf(ref: PartitionRef): number {
+    const known = this.#numbers.get(ref);
+    if (known !== undefined) return known;
+    const number = this.#numbers.size;
+    this.#numbers.set(ref, number);
+    this.refs[`${this.#name}.${number}`] = ref;
+    return number;
+  }
+
+  piecesOf(parts: readonly RowPart[]): (readonly [input: number, piece: number])[] {
+    return parts.map(({ of, piece }) => [this.numberOf(of.ref), piece]);
+  }
 }

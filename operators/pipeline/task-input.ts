@@ -12,6 +12,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { freeAt, giveTo, runSteps } from '../../engine/run/run-steps.ts';
 import { StepList } from '../../engine/run/step-list.ts';
 import { RowStream } from '../../engine/stream/ipc-bytes.ts';
+import { isIpc, unpackedRows } from '../../engine/stream/packed-rows.ts';
 import { openIpc } from '../../engine/stream/read-ipc.ts';
 import type { LogicalPlan } from '../../engine/stream/logical-plan.ts';
 import type { ReadSplit } from '../../engine/stream/split.ts';
@@ -169,7 +170,8 @@ export class RowUnit {
       steps.handOut(STAGE, spilled ? as : ref, this.#place);
       const [partition] = (await runSteps(steps.steps, ctx)).handed;
       const bytes = pieceOf(partition, piece) as Uint8Array;
-      if (bytes.length > 0) for (const batch of openIpc(bytes)) yield columnsAs(batch, schema);
+      if (bytes.length > 0 && !isIpc(bytes)) yield* unpackedRows(bytes, schema);
+      else if (bytes.length > 0) for (const batch of openIpc(bytes)) yield columnsAs(batch, schema);
       if (spilled) await freeAt(ctx, STAGE, this.#place, [as]);
     }
   }

@@ -37,19 +37,25 @@ export type ReadValues = {
   readonly end: SplitEnd | null;
 };
 
+type InputPiece = readonly [input: number, piece: number];
+
 export type ReadRowsParams = ReadSplits & {
   /** Most bytes of the rows in memory. */
   readonly maximumBytes: number;
   /**
-   * If rows of an exchange are read instead of splits: for each part, the index of its rows within the input
-   * partition `parts.i`.
+   * If rows of an exchange are read instead of splits: for each part, the number i of the input `parts.i`, and
+   * the index of the part's rows within it.
    */
-  readonly parts: readonly number[];
+  readonly parts: readonly InputPiece[];
   /**
-   * For the second input of each join among the operators: like `parts`, for `others.i`. `name`: given if
-   * several tasks read the same rows.
+   * For the second input of each join among the operators: the number of the input `others.i` with its columns,
+   * and its parts among these inputs. `name`: given if several tasks read the same rows.
    */
-  readonly others: readonly { readonly parts: readonly number[]; readonly name?: string }[];
+  readonly others: readonly {
+    readonly columns: number;
+    readonly parts: readonly InputPiece[];
+    readonly name?: string;
+  }[];
   /** Present if the rows are divided among the parts of an exchange. */
   readonly exchange?: ExchangeParams;
 };
@@ -109,8 +115,8 @@ export const readingTasks = {
 
   /**
    * Reads splits of a source, or rows of an exchange, and runs operators on them. Inputs: `schema`, as for
-   * read-ratings; `parts.i`: parts of an exchange, one after the other; `others.i`: parts of the second
-   * inputs of joins, each preceded by its columns in the form of `schema`; `bounds`: for an exchange by
+   * read-ratings; `parts.i`: parts of an exchange; `others.i`: parts of the second inputs of joins, and
+   * their columns in the form of `schema`; `bounds`: for an exchange by
    * ranges (`bytes`). Output: `rows` (`bytes`: the batches as an Arrow stream; `kept` Uint32: see `origins`).
    * If the result is divided for an exchange, the outputs are instead `divided.i` (`bytes`: one Arrow stream
    * for each part in it). Unused outputs are left out.
