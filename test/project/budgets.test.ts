@@ -13,7 +13,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   cli: [12_060, 98],
   connectors: [22_150, 113],
   cpu: [13_300, 87],
-  engine: [18_000, 121],
+  engine: [18_400, 123],
   examples: [1_180, 21],
   gpu: [22_660, 160],
   operators: [41_850, 178],
