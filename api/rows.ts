@@ -29,7 +29,7 @@ import { SortRows } from '../operators/dataflow/sort-rows.ts';
 import { Limit } from '../operators/dataflow/top-rows.ts';
 import { EXCHANGE, EXCHANGE_IN_FILES } from '../operators/exchange/exchanged-rows.ts';
 import { Distinct, Repartition, Wide } from '../operators/exchange/wide-operators.ts';
-import { type AggregateColumn, count } from './aggregates.ts';
+import { AggregateColumn, count } from './aggregates.ts';
 import { requireByColumn, requireList, requireNames, requireOperator, requireSink } from './check-objects.ts';
 import { checkOptions, checkSeed, runOptionNames } from './check-options.ts';
 import { col, Column, lit } from './expressions.ts';
@@ -64,7 +64,7 @@ import type {
 } from './row-types.ts';
 import { runRows } from './run-rows.ts';
 import type { RunOptions, RunSession } from './run-session.ts';
-import { isColumn, projected, windowed, without } from './windows.ts';
+import { isColumn, projected, windowed, WindowFunction, without } from './windows.ts';
 import { writeInto } from './writers.ts';
 
 /** Most parts into which a task divides its rows. */
@@ -211,7 +211,7 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
     const named = columns.map((column: string | Column) => {
       if (typeof column === 'string') return { name: column, value: col(column).expression };
       if (!(column instanceof Column))
-        throw new UsageError(`select takes names and columns, got ${shown(column)}`);
+        throw new UsageError(`select takes names and columns, got ${shown(column)}`, adviceFor(column));
       return { name: column.name ?? column.toString(), value: column.expression };
     });
     return this.over(projected(this.plan, { kind: 'select', columns: named }));
@@ -476,11 +476,22 @@ export abstract class Rows<Row extends object = AnyRow> implements AsyncIterable
 
 function expressionOf(value: unknown, what: string): Expression {
   if (value instanceof Column) return value.expression;
-  throw new UsageError(`${what} takes an expression such as col('rating').ge(3.5), got ${shown(value)}`, {
-    ...(typeof value === 'string' && {
-      advice: 'Write it with col: text is read by --where on the command line',
-    }),
-  });
+  throw new UsageError(
+    `${what} takes an expression such as col('rating').ge(3.5), got ${shown(value)}`,
+    adviceFor(value),
+  );
+}
+
+/** How to write a value of another kind as an expression. */
+function adviceFor(value: unknown): { readonly advice?: string } {
+  if (typeof value === 'string') return { advice: "Text in SQL's form is read by expr('rating >= 3.5')" };
+  if (value instanceof WindowFunction)
+    return { advice: "Name its window: rowNumber().over({ partitionBy: 'user', orderBy: 'ts' })" };
+  if (value instanceof AggregateColumn)
+    return {
+      advice: "Write groupBy('user').agg(sum('plays')), or sum('plays').over({ partitionBy: 'user' })",
+    };
+  return {};
 }
 
 /** The values of columns by name. */
@@ -546,8 +557,7 @@ class GroupedRows<Keys extends object> {
     if (typeof column !== 'string' && !(column instanceof Column))
       throw new UsageError(`pivot takes the name of a column or an expression, got ${shown(column)}`);
     const by = typeof column === 'string' ? col(column) : column;
-    if (values !== undefined && (!Array.isArray(values) || values.length === 0))
-      throw new UsageError(`the values of pivot must be a list of one or more, got ${shown(values)}`);
+    if (values !== undefined) requirePivotValues(values);
     const over = (from: Column, list: readonly Plain[], aggregates: readonly AggregateColumn[]) =>
       this.#over<AnyRow>(
         pivoted(this.#plan, this.#keys, { by: from, values: list }, aggregationsOf(aggregates)),
@@ -576,6 +586,15 @@ class GroupedRows<Keys extends object> {
   count(): Dataset<With<Keys, { count: bigint }>> {
     return this.agg(count());
   }
+}
+
+function requirePivotValues(values: readonly Plain[]): void {
+  if (!Array.isArray(values) || values.length === 0)
+    throw new UsageError(
+      `the values of pivot must be a list of one or more, got ${Array.isArray(values) ? 'none' : shown(values)}`,
+    );
+  const again = values.find((value, i) => values.slice(0, i).includes(value));
+  if (again !== undefined) throw new UsageError(`pivot has the value ${shown(again)} twice`);
 }
 
 /** The plan of `orderBy`. Keys that are expressions become columns, which are removed after sorting. */

@@ -191,7 +191,7 @@ function frameOf({ rows, range }: Window): Frame | undefined {
     (unit === 'rows' && Number.isFinite(end) ? Number.isSafeInteger(end) : end === end);
   if (!isPair || !ends.every(isNumber))
     throw new UsageError(
-      `${unit} of a window must be two ${unit === 'rows' ? 'whole ' : ''}numbers such as [-6, 0], got ${shown(ends)}`,
+      `${unit} of a window must be two ${unit === 'rows' ? 'whole ' : ''}numbers such as [-6, 0], got ${Array.isArray(ends) ? `[${ends.map(shown).join(', ')}]` : shown(ends)}`,
     );
   const [from, to] = ends;
   if (from > to || from === Infinity || to === -Infinity)

@@ -2,7 +2,7 @@ import { type Data, DataType, Field, makeData, RecordBatch, Schema } from 'apach
 import { DataError } from '../../engine/errors.ts';
 import { nearest, spelled } from '../../engine/nearest.ts';
 import { nullData } from '../../engine/stream/join-data.ts';
-import { LEFT_OUT } from '../../engine/stream/stream.ts';
+import { columnsText, LEFT_OUT } from '../../engine/stream/stream.ts';
 import { batchOf } from '../../engine/stream/whole-data.ts';
 import { isUuidField, uuidMetadata } from '../../engine/values/value-texts.ts';
 import {
@@ -124,11 +124,6 @@ export function pruneSchema(schema: Schema, columns: readonly string[] | undefin
   }
   const wanted = new Set(columns);
   return new Schema(schema.fields.filter((field) => wanted.has(field.name)));
-}
-
-function columnsText({ fields, metadata }: Schema): string {
-  const leftOut = metadata.get(LEFT_OUT);
-  return `${fields.map(({ name }) => name).join(', ')}${leftOut ? `, and left out, ${leftOut}` : ''}`;
 }
 
 /**

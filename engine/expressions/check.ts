@@ -2,6 +2,7 @@ import { type DataType, DataType as Types, type Schema } from 'apache-arrow';
 import { UsageError } from '../errors.ts';
 import { shown } from '../format.ts';
 import { nearest, spelled } from '../nearest.ts';
+import { columnsText } from '../stream/stream.ts';
 import { castMayFail, castValues, isCastable, textAt } from './cast.ts';
 import {
   type Bound,
@@ -141,7 +142,7 @@ class Checker {
     const names = fields.map((field) => field.name);
     throw this.#error(
       `there is no column "${name}"`,
-      spelled(nearest(name, names), `The columns are: ${names.join(', ') || 'none'}`),
+      spelled(nearest(name, names), `The columns are: ${columnsText(this.#schema)}`),
     );
   }
 
@@ -207,9 +208,13 @@ class Checker {
   #refused(source: Call, { takes }: FunctionSpec, given: readonly Checked[]): UsageError {
     const types = given.map((part) => `${print(part.source)} is ${typeText(part)}`).join(', ');
     const usage = takes.startsWith('(') ? `${source.name}${takes}` : takes;
+    const isTime = given.some(({ type }) => type === 'date' || isTimestamp(type));
+    const text = given.find((part) => isTime && part.type === 'utf8' && isLiteral(part.source));
     return this.#error(
       `"${print(source)}" does not fit ${usage}: ${types || 'it has no arguments'}`,
-      'cast(x as type) converts a value',
+      text && isComparison(source.name)
+        ? `${print(text.source)} is no time: write '2024-01-31' or '2024-01-31 12:30:00'`
+        : 'cast(x as type) converts a value',
     );
   }
 

@@ -30,6 +30,13 @@ export interface NeededRows {
 /** Schema metadata of a source: the columns that it leaves out, after the reason. */
 export const LEFT_OUT = 'left out';
 
+/** The names of the columns, and those that the source leaves out, for errors. */
+export function columnsText({ fields, metadata }: Schema): string {
+  const leftOut = metadata.get(LEFT_OUT);
+  const names = fields.map(({ name }) => name).join(', ') || 'none';
+  return `${names}${leftOut ? `, and left out, ${leftOut}` : ''}`;
+}
+
 /** Combines a schema with an iterable of batches that have it. */
 export function batchStream(schema: Schema, batches: AsyncIterable<RecordBatch>): BatchStream {
   return { schema, [Symbol.asyncIterator]: () => batches[Symbol.asyncIterator]() };

@@ -611,11 +611,12 @@ const functions: Readonly<Record<AggregateName, AggregateFunction>> = {
 
 /** The form of an aggregation for values of a type. Throws UsageError if it does not accept them. */
 function formOf(aggregation: Aggregation, type: DataType, metadata?: Field['metadata']): AggregateForm {
-  const { name, call, p } = aggregation;
+  const { name, call, by, p } = aggregation;
   const text = aggregationText(aggregation);
   const form = functions[call].form({ name, type, metadata, text, ...(p !== undefined && { p }) });
   if (form !== undefined) return form;
-  throw new UsageError(`${call} takes no values of type ${type}: ${text}`, {
+  const refused = by === undefined ? type : type.children[0].type;
+  throw new UsageError(`${call} takes no values of type ${refused}: ${text}`, {
     ...(isText(type) && { advice: 'Cast the column to a number' }),
   });
 }

@@ -292,7 +292,8 @@ class HeldRows {
 
 /** The error of a window without order. */
 export function needsAnOrder(call: WindowName, frame: Frame | undefined): UsageError {
-  return new UsageError(`${frame ? `a frame of ${frame.unit}` : call} needs an order of the rows`, {
+  const name = call === 'session' ? 'sessionNumber' : call;
+  return new UsageError(`${frame ? `a frame of ${frame.unit}` : name} needs an order of the rows`, {
     advice: "Name it: over({ partitionBy: 'user', orderBy: 'ts' })",
   });
 }

@@ -1,15 +1,16 @@
 /**
  * Random chains of transformations over random tables give DuckDB's rows for the same query: optimized and
- * not, by one thread and by several. There are 9 plans, and 400 in `npm run test:deep`; FACTORFLOW_PLANS sets
+ * not, by one thread and by several, in memory and by files. There are 9 plans, and 400 in `npm run test:deep`; FACTORFLOW_PLANS sets
  * another number, and FACTORFLOW_SEED draws others.
  */
 import { Dictionary, Int32, type RecordBatch, Utf8, vectorFromArray } from 'apache-arrow';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
-import { beforeAll, expect, it } from 'vitest';
+import { afterAll, beforeAll, expect, it, vi } from 'vitest';
 import { executePlan } from '../../../engine/stream/logical-plan.ts';
 import type { BatchStream } from '../../../engine/stream/stream.ts';
-import { type Dataset, type Session } from '../../../index.ts';
+import { exchangeRoomOf } from '../../../api/run-rows.ts';
+import { type Dataset, Session } from '../../../index.ts';
 import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { batchOf, cellsOf } from '../../engine/expressions/evaluated.ts';
@@ -32,6 +33,8 @@ const plans = Number(process.env.FACTORFLOW_PLANS ?? (isDeep ? 400 : 9));
 const random = drawnNumbers();
 const folder = temporaryFolder();
 const sessions: Session[] = [];
+/** A session whose exchanges have no room in memory. */
+let inFiles: Session;
 
 /** A table, as each session reads it. */
 interface Source {
@@ -100,6 +103,13 @@ function withDictionary(columns: RandomColumns, cells: Cells): RecordBatch[] {
 beforeAll(async () => {
   for (const workers of isDeep ? [1, 2, 5] : [1, 3])
     sessions.push(await cpuSession({ workers, splitBytes: 2000 }));
+  inFiles = await Session.create({
+    device: 'cpu',
+    workers: 2,
+    splitBytes: 2000,
+    spillDir: join(folder, 'spill'),
+  });
+  vi.spyOn(exchangeRoomOf(inFiles), 'take').mockReturnValue(false);
   for (const [name, rows, files] of [
     ['one_file', 150, 1],
     ['three_files', 200, 3],
@@ -127,6 +137,11 @@ beforeAll(async () => {
     const types = { i: 'int32', j: 'int64', g: 'float32', e: 'float64', s: 'utf8' } as const;
     return (session) => session.read.csv(path, { types });
   });
+});
+
+afterAll(async () => {
+  vi.restoreAllMocks();
+  await inFiles.close();
 });
 
 /** The cells of each column. */
@@ -193,8 +208,8 @@ it(`${plans} random plans`, { timeout: 3_600_000 }, async () => {
       ),
       count: await attempt(() => plan.make(open(session)).count()),
     };
-    for (const own of [sessions[0], sessions[1 + (n % (sessions.length - 1))]])
-      found[`${own.workers} threads`] = await attempt(async () =>
+    for (const own of [sessions[0], sessions[1 + (n % (sessions.length - 1))], inFiles])
+      found[own === inFiles ? 'in files' : `${own.workers} threads`] = await attempt(async () =>
         columnsOf(await plan.make(open(own)).stream(), plan.columns),
       );
     for (const [way, rows] of Object.entries(found)) {

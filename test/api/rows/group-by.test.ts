@@ -176,6 +176,7 @@ describe('a pivot', () => {
     const made = sessions[0].read.parquet(path).groupBy('user').pivot('row').agg(count());
     await expect(made).rejects.toThrow('pivot by row finds more than 1,000 values');
     expect(() => events().groupBy('user').pivot('kind', [])).toThrow('the values of pivot must be a list');
+    expect(() => events().groupBy('user').pivot('kind', ['a', NaN, 'a'])).toThrow('the value "a" twice');
   });
 });
 

@@ -21,7 +21,7 @@ import {
 } from 'apache-arrow';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { col, functions, lit, max, when } from '../../../index.ts';
+import { col, functions, lit, max, minBy, when } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -105,6 +105,12 @@ it('explode gives a row for each element of a list, in order', async () => {
   await session.from([batch]).write.parquet(file);
   expect(await session.read.parquet(file).explode('g').toArray()).toEqual(expected);
   await expect(rows.explode('g').count()).rejects.toThrow(/explode takes a column of lists, and "g" is Utf8/);
+  await expect(
+    rows
+      .groupBy()
+      .agg(minBy('i', functions.split(col('g'), ',')))
+      .count(),
+  ).rejects.toThrow(/minBy takes no values of type List</);
 });
 
 describe('a sample', () => {

@@ -256,8 +256,15 @@ describe('errors', () => {
     expect(await words.cast({ word: 'int32' }, 'null').filter(col('word').isNull()).count()).toBe(1);
   });
 
+  it('of columns of objects and arrays say that these are left out', async () => {
+    const nested = session.fromRows([{ user: 1, tags: ['a'] }]);
+    await expect(nested.select('tags').count()).rejects.toThrow(
+      'The columns are: user, and left out, since objects or arrays are their values: tags',
+    );
+  });
+
   it('of a text for an expression say so', () => {
-    expect(() => rows.filter('x > 1' as never)).toThrow(/takes an expression such as/);
+    expect(() => rows.filter('x > 1' as never)).toThrow(/Text in SQL's form is read by expr/);
   });
 });
 

@@ -438,6 +438,13 @@ it('refuses windows that have no meaning', async () => {
       () => session.from([lists]).select(min('l').over({})).schema(),
       /min over a window takes no values of type List/,
     ],
+    [
+      () => table.withColumn('n', sessionNumber('v', 1).over({ partitionBy: 'p' })),
+      /sessionNumber needs an order/,
+    ],
+    [() => sum('v').over({ orderBy: 'k', range: [NaN, 1] }), /two numbers such as \[-6, 0\], got \[NaN, 1\]/],
+    [() => table.select(rank() as never), /class WindowFunction. Name its window/],
+    [() => table.withColumn('n', sum('v') as never), /class AggregateColumn. Write groupBy/],
     [() => table.withColumn('n', sum('w').over({ partitionBy: 'p' })).schema(), /no column "w"/],
     [() => table.withColumn('n', sum('s').over({ partitionBy: 'p' })).schema(), /takes no values of type/],
     [

@@ -122,6 +122,18 @@ export class RandomExpressions {
       () => join([of('timestamp')], (x) => `hour(${x})`),
       () =>
         join(
+          [of('timestamp')],
+          (x) => `hour(${x}, 'Asia/Kolkata')`,
+          (x) => `hour(${local(x, 'Asia/Kolkata')})`,
+        ),
+      () =>
+        join(
+          [of('text')],
+          (x) => `listLength(split(${x}, 'a'))`,
+          (x) => `len(string_split(${x}, 'a'))`,
+        ),
+      () =>
+        join(
           [of('date')],
           (x) => `day_of_week(${x})`,
           (x) => `(dayofweek(${x}) + 1)`,
@@ -229,6 +241,18 @@ export class RandomExpressions {
           (x) => `regexpReplace(${x}, '[a-z]', '<$0>')`,
           (x) => `regexp_replace(${x}, '[a-z]', '<\\0>', 'g')`,
         ),
+      () =>
+        join(
+          [of('text'), of('int')],
+          (x, n) => `elementAt(split(${x}, '1'), ${n} % 3)`,
+          (x, n) => `string_split(${x}, '1')[${n} % 3]`,
+        ),
+      () =>
+        join(
+          [of('text')],
+          (x) => `jsonText('{"a":["' || ${x} || '"]}', '$.a[0]')`,
+          (x) => `json_extract_string('{"a":["' || ${x} || '"]}', '$.a[0]')`,
+        ),
       () => join([of('text')], (x) => `split_part(${x}, '1', ${this.#pick([1, 2, -1])})`),
       () => join([of(this.#pick(['date', 'timestamp', 'bool']))], (x) => `cast(${x} as text)`),
       () => join([of('decimal')], (x) => `(cast(${x} as text) || ' kg')`),
@@ -250,6 +274,7 @@ export class RandomExpressions {
       () => this.#truncated('timestamp', depth),
       () => this.#added('timestamp', depth),
       () => join([of('date')], (x) => `cast(${x} as timestamp)`),
+      () => this.#truncatedIn('America/Los_Angeles', depth),
       () =>
         join(
           [of('int')],
@@ -347,6 +372,16 @@ export class RandomExpressions {
     return join([this.draw(kind, depth)], text, (x) => `${text(x)}::${kind}`);
   }
 
+  /** By a unit of days: no midnight of the zone occurs twice. */
+  #truncatedIn(zone: string, depth: number): Twin {
+    const unit = this.#pick(unitsOf('date'));
+    return join(
+      [this.draw('timestamp', depth)],
+      (x) => `truncate(${x}, '${unit}', '${zone}')`,
+      (x) => `timezone('UTC', timezone('${zone}', date_trunc('${unit}', ${local(x, zone)})::timestamp))`,
+    );
+  }
+
   #truncated(kind: Kind, depth: number): Twin {
     const unit = this.#pick(unitsOf(kind, 'hour', 'minute'));
     const text = (x: string) => `date_trunc('${unit}', ${x})`;
@@ -357,6 +392,9 @@ export class RandomExpressions {
 
 /** Decimals that float64 has exactly: DuckDB rounds others twice. */
 const short = (x: string, digits = '15,4') => `try_cast(${x} as decimal(${digits}))`;
+
+/** DuckDB's time of day in a zone. */
+const local = (x: string, zone: string) => `timezone('${zone}', timezone('UTC', ${x}))`;
 
 const same = (text: string): Twin => [text, text];
 

@@ -123,6 +123,7 @@ it('texts of ISO are times, with their zones; others are none', () => {
 it('a number is not compared with a date, and the error says how it could be', () => {
   expect(() => selected("s < '2024-01-01'", batch)).toThrow(/s is int64, '2024-01-01' is utf8/);
   expect(() => selected("ts < 'soon'", batch)).toThrow(/'soon' is utf8/);
+  expect(() => selected("ts < '2024-02-30'", batch)).toThrow(/'2024-02-30' is no time/);
   expect(() => evaluated('cast(s as timestamp)', batch)).toThrow(/timestampSeconds\(x\) makes timestamps/);
 });
 
