@@ -32,6 +32,7 @@ import {
   type Schemas,
 } from './join/join-columns.ts';
 import { Joined } from './join/joined.ts';
+import { MapRows } from './map-rows.ts';
 import { type NamedExpression, Project, type Projection, selectColumns } from './project.ts';
 import { Sample } from './sample.ts';
 import { SortRows } from './sort-rows.ts';
@@ -316,16 +317,18 @@ function isCounted(after: readonly Operator[]): boolean {
  */
 const FEW_ROWS = 1 << 17;
 
+/** The same for a user's function of each row, which may be slow. */
+const FEW_CALLS = 1000;
+
 /**
- * Moves small limits before projections, which then compute only those rows. Two adjacent limits become the
- * smaller.
+ * Moves small limits before projections and functions of single rows, which then compute only those rows. Two
+ * adjacent limits become the smaller.
  */
 const pushLimits: Rule = (chain) => {
   const operators: Operator[] = [];
   for (const operator of chain.operators) {
     let at = operators.length;
-    if (operator instanceof Limit && operator.rows <= FEW_ROWS)
-      while (at > 0 && operators[at - 1] instanceof Project) at--;
+    if (operator instanceof Limit) while (at > 0 && mayFollow(operators[at - 1], operator)) at--;
     const below = operators[at - 1];
     if (operator instanceof Limit && below instanceof Limit)
       operators[at - 1] = new Limit(Math.min(below.rows, operator.rows));
@@ -333,6 +336,12 @@ const pushLimits: Rule = (chain) => {
   }
   return { ...chain, operators };
 };
+
+/** True if an operator that gives a row for each row may take the rows of a limit alone. */
+function mayFollow(operator: Operator, { rows }: Limit): boolean {
+  if (operator instanceof Project) return rows <= FEW_ROWS;
+  return operator instanceof MapRows && rows <= FEW_CALLS;
+}
 
 /** Sorted rows are selected in memory, without a sort of all rows, only for limits of at most this number. */
 const MOST_ROWS = 1 << 20;

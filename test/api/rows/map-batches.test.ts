@@ -130,6 +130,10 @@ describe('functions of the caller', () => {
       { text: 'row 3', half: 0.75, at: new Date(3) },
     ]);
     expect(await mapped().explain()).toMatch(/by 2 threads: parquet-source > map-rows/);
+    const few = mapped().limit(3);
+    expect(await few.explain()).toMatch(/calling thread: map-rows, since it follows limit/);
+    expect(await few.toArray()).toEqual(made.slice(0, 3));
+    expect(await mapped().limit(5000).explain()).toMatch(/by 2 threads: parquet-source > map-rows/);
     const at = /rewritten of .*clean\.ts failed: .*rows\.parquet.*row (5,?002|1,?002)/;
     for (const [fails, message] of Object.entries({
       throws: /no more/,
