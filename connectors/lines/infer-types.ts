@@ -172,6 +172,11 @@ export function isNumeric(seen: number): boolean {
   return seen !== 0 && seen < SEEN.text;
 }
 
+/** True if any field is a date or time. */
+export function hasTimes(seen: number): boolean {
+  return (seen & TIMES) !== 0;
+}
+
 /** True if any field is a number, or would be one with decimal commas. */
 export function hasNumbers(seen: number): boolean {
   return (seen & (NUMERIC | SEEN.comma)) !== 0;

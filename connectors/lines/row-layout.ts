@@ -5,7 +5,7 @@ import { nearest, spelled } from '../../engine/nearest.ts';
 import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { TextType } from '../files/format-names.ts';
 import { ESCAPED, ESCAPED_STRING, FieldBlock, RecordProblem, type ScanBounds } from './field-block.ts';
-import { hasNumbers, typeOfKinds } from './infer-types.ts';
+import { hasNumbers, hasTimes, typeOfKinds } from './infer-types.ts';
 import { arrowType, unescaped, type ValueRules } from './read-column.ts';
 import type { RowWindow } from './row-window.ts';
 
@@ -123,7 +123,7 @@ export function rulesOf({ nullValues, decimalComma = false }: ValueOptions): Val
 
 /**
  * The layout with the given types, else with the types inferred from its kinds. A column in which numbers are
- * needed is float64 if it has numbers or only nulls.
+ * needed is float64 if it has numbers or only nulls; times in a column of ids are texts.
  */
 export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'>>(
   layout: L,
@@ -144,6 +144,7 @@ export function withTypes<L extends Omit<RowLayout, 'types' | 'given' | 'schema'
   }
   const types = names.map((name, column) => {
     if (Object.hasOwn(given, name)) return given[name];
+    if (needs?.texts?.includes(name) && hasTimes(kinds[column])) return 'utf8';
     return needs?.numbers.includes(name) && (kinds[column] === 0 || hasNumbers(kinds[column]))
       ? 'float64'
       : typeOfKinds(kinds[column]);

@@ -85,14 +85,19 @@ async function patientSchema(source: Source, needs: ValueNeeds | undefined, sign
   return await patience.waitFor(() => source.schema(needs, signal));
 }
 
+const noNeeds: ValueNeeds = { numbers: [], takesFaults: false };
+
 function needsBelow(operator: Operator, needs: ValueNeeds | undefined): ValueNeeds | undefined {
-  if (operator.needs !== undefined || needs === undefined) return operator.needs;
-  const passes =
-    typeof operator.passesNeeds === 'function' ? operator.passesNeeds(needs) : operator.passesNeeds;
-  if (!passes) return undefined;
+  const own = operator.needs;
+  if (needs === undefined || operator.passesNeeds === undefined) return own;
+  const passes = (numbers: readonly string[]) =>
+    typeof operator.passesNeeds === 'function'
+      ? operator.passesNeeds({ ...needs, numbers })
+      : operator.passesNeeds === true;
+  const texts = [...(own?.texts ?? []), ...(needs.texts ?? []).filter((name) => passes([name]))];
+  const { numbers, takesFaults } = passes(needs.numbers) ? needs : (own ?? noNeeds);
   // The operator may leave out rows or rename columns, so the consumer does not take the ids of all rows.
-  const { ids: _, ...values } = needs;
-  return values;
+  return takesFaults || texts.length > 0 ? { numbers, takesFaults, texts } : undefined;
 }
 
 /**

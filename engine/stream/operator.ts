@@ -84,10 +84,12 @@ export interface ValueNeeds {
   /** Columns that should be numbers: a text source reads them as numbers if any value is one. */
   readonly numbers: readonly string[];
   /**
-   * Values that cannot be read become nulls, and the batch's origin has the reasons, which the consumer
+   * True: values that cannot be read become nulls, and the batch's origin has the reasons, which the consumer
    * handles. Otherwise they are errors.
    */
-  readonly takesFaults: true;
+  readonly takesFaults: boolean;
+  /** Columns of ids: a text source reads times in them as texts, as they are written. */
+  readonly texts?: readonly string[];
   /**
    * Columns of ids that the consumer takes from all rows: a source may refuse one that is too long before it
    * reads it whole.

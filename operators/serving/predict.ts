@@ -8,6 +8,7 @@ import type { ExecutionContext } from '../../engine/run/context.ts';
 import { computeDevice } from '../../engine/run/devices.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { mapOrdered } from '../../engine/stream/map-ordered.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import type { BatchStream } from '../../engine/stream/stream.ts';
 import { batchOf, RowOperator, takeRows } from '../dataflow/row-operator.ts';
 import { usualNames, type WantedColumns } from '../ratings/rows/column-names.ts';
@@ -54,6 +55,12 @@ export class Predict extends RowOperator {
   describe(): JsonObject {
     const { named, preferred, prediction } = this.#columns;
     return { rank: this.#model.rank, ...preferred, ...named, prediction, coldStart: this.#coldStart };
+  }
+
+  get needs(): ValueNeeds {
+    const { named, preferred } = this.#columns;
+    const { user, item } = { ...usualNames, ...preferred, ...named };
+    return { numbers: [], takesFaults: false, texts: [user, item] };
   }
 
   override outputSchema(input: Schema): Schema {

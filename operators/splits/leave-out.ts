@@ -4,7 +4,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyTable, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
-import type { Sink } from '../../engine/stream/operator.ts';
+import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
 import { RowFilter } from '../dataflow/row-operator.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
 import {
@@ -21,7 +21,11 @@ export function findHeldOut(order: PairOrder, k: number): Sink<HeldOutRatings> {
   const name = 'held-out-ratings';
   return {
     name,
-    needs: { numbers: order.by === 'time' ? [order.timestamp] : [], takesFaults: true },
+    needs: {
+      numbers: order.by === 'time' ? [order.timestamp] : [],
+      takesFaults: true,
+      texts: [order.user, order.item],
+    },
     describe: () => ({ ...order, k }),
     requiredColumns: () => columnsOfOrder(order),
     async consume(input, ctx) {
@@ -123,6 +127,10 @@ export class LeaveOut extends RowFilter {
     this.#order = order;
     this.#heldOut = heldOut;
     this.#keep = keep;
+  }
+
+  get needs(): ValueNeeds {
+    return { numbers: [], takesFaults: false, texts: [this.#order.user, this.#order.item] };
   }
 
   describe(): JsonObject {

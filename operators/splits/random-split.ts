@@ -6,7 +6,9 @@ import { keysFromData, keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import type { KeyColumn } from '../../engine/keys/key-column.ts';
 import { keyHashes } from '../../engine/keys/key-hash.ts';
 import { mix32 } from '../../engine/random.ts';
+import type { ValueNeeds } from '../../engine/stream/operator.ts';
 import { RowFilter } from '../dataflow/row-operator.ts';
+import { usualNames } from '../ratings/rows/column-names.ts';
 import { pairColumns, type PairOptions, keyTypeOfColumn } from '../ratings/rows/columns.ts';
 import { requireTimes, timesOf } from './time-split.ts';
 
@@ -36,6 +38,11 @@ export class RandomSplit extends RowFilter {
     this.#to = to;
     this.#options = options;
     this.#keep = keep;
+  }
+
+  get needs(): ValueNeeds {
+    const { userCol = usualNames.user, itemCol = usualNames.item } = this.#options;
+    return { numbers: [], takesFaults: false, texts: [userCol, itemCol] };
   }
 
   describe(): JsonObject {

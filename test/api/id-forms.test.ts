@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { IdForm } from '../../engine/keys/find-id.ts';
-import { ALS, type Id, type Model, Session } from '../../index.ts';
+import { ALS, col, type Dataset, type Id, type Model, Session } from '../../index.ts';
 import { cpuSession } from '../support/cpu-session.ts';
 import { batchOf, randomRatings } from '../support/ratings.ts';
 import { temporaryFolder } from '../support/temporary-folder.ts';
@@ -160,5 +160,44 @@ describe("the form 'number'", () => {
     await expect(Session.create({ ids: 'text' as IdForm })).rejects.toThrow(
       'ids must be one of number, bigint, string, got "text"',
     );
+  });
+});
+
+describe('times as ids of text files are kept as they are written', () => {
+  const day = (n: number) => new Date(Date.UTC(2024, 0, 1 + n)).toISOString().slice(0, 10);
+  const at = (n: number) => `${day(n)} 10:00`;
+  const csv = (name: string, user: (n: number) => string) => {
+    const lines = rows.map((row) => `${user(row.user)},i${row.item},${row.rating}\n`);
+    const file = join(folder, name);
+    writeFileSync(file, `user,item,rating\n${lines.join('')}`);
+    return file;
+  };
+  const fit = (data: Dataset) => new ALS({ rank: 2, maxIter: 1 }).fit(data);
+  const { read } = sessions.default;
+
+  it.each([
+    ['dates', day],
+    ['times', at],
+    ['times with an offset', (n: number) => `${day(n)}T10:00:00+02:00`],
+  ])('%s', async (name, user) => {
+    const data = read.csv(csv(`${name}.csv`, user));
+    const [train, test] = data.randomSplit([0.8, 0.2], { seed: 1 });
+    const model = await fit(data.filter(col('rating').gt(-100)));
+    expect([...model.userArrays.ids].sort()).toEqual([...new Set(rows.map((row) => user(row.user)))].sort());
+    expect((await model.predict(data).first())?.user).toBe(user(first.user));
+    expect(await model.evaluateRanking(test, { exclude: train })).toBeDefined();
+    const trainedOnSplit = await fit(train);
+    expect(trainedOnSplit.userArrays.ids.every((id) => typeof id === 'string')).toBe(true);
+  });
+
+  it('of NDJSON', async () => {
+    const file = join(folder, 'times.ndjson');
+    writeFileSync(file, rows.map((row) => `${JSON.stringify({ ...row, user: at(row.user) })}\n`).join(''));
+    expect((await fit(read.ndjson(file))).userArrays.ids[0]).toMatch(/^\d{4}-\d\d-\d\d 10:00$/);
+  });
+
+  it('a condition that reads them as times needs the type, and the error says so', async () => {
+    const data = read.csv(csv('condition.csv', at)).filter(col('user').ge('2024-01-02'));
+    await expect(fit(data)).rejects.toThrow(`types: { "user": 'utf8' }`);
   });
 });

@@ -95,6 +95,7 @@ export class SelectRatings implements Operator {
     return {
       numbers: [rating, timestamp].filter((name) => name !== undefined),
       takesFaults: true,
+      texts: [user, item],
       ids: [user, item],
     };
   }

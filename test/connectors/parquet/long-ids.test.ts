@@ -82,7 +82,11 @@ test('only requests of a consumer of all ids name them', async () => {
   const from = fromSource(source);
   expect(sourceRequest(andThen(from, plan)).needs).toMatchObject({ ids: ['user', 'item'] });
   const some = andThen(from, new Filter(parseExpression('item > 1')));
-  expect(sourceRequest(andThen(some, plan)).needs).toEqual({ numbers: [], takesFaults: true });
+  expect(sourceRequest(andThen(some, plan)).needs).toEqual({
+    numbers: [],
+    takesFaults: true,
+    texts: ['user'],
+  });
 });
 
 test('the lengths of texts are read without the texts', () => {
