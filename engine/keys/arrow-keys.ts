@@ -45,7 +45,9 @@ export function keyTypeOf(type: DataType, column: string): KeyType {
   if (converted !== undefined) return converted;
   throw new DataError(`ids must be whole numbers, text, dates or UUIDs, but the type is ${type}`, {
     column,
-    ...(DataType.isTimestamp(type) && { advice: `Cast the column to utf8 or date, or read it as text: { types: { ${JSON.stringify(column)}: 'utf8' } }` }),
+    ...(DataType.isTimestamp(type) && {
+      advice: `Cast the column to utf8 or date, or read it as text: { types: { ${JSON.stringify(column)}: 'utf8' } }`,
+    }),
   });
 }
 
