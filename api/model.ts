@@ -114,8 +114,8 @@ export class Model {
    */
   readonly itemCounts: Uint32Array | undefined;
   /**
-   * Number of ratings of each user, in the order of `userFactors`; undefined for models that were continued
-   * from another, and for models without attributes of users that were loaded.
+   * Number of ratings of each user, in the order of `userFactors`; undefined for models without attributes of
+   * users that were loaded, and for those that continue them.
    */
   readonly userCounts: Uint32Array | undefined;
   /** @internal Means of the training ratings, for a model with a training report. */
@@ -459,8 +459,9 @@ export class Model {
 
   /**
    * A new model, trained from this one by SGD over new ratings only. Users and items without new ratings keep
-   * their factors; new users and items start at the least-squares solution of their ratings, given the
-   * factors of the other side and with the mean row of their own side as prior. Works for a model by ALS, SGD
+   * their factors; new users and items, and those that the model has by their attributes alone, start at the
+   * least-squares solution of their ratings, given the factors of the other side. Their prior is what their
+   * attributes predict, or the mean row of their own side. Works for a model by ALS, SGD
    * or Spark. Throws DataError if ids have another type, UsageError for a model with nonnegative factors.
    */
   async update(newRatings: Dataset, options: UpdateOptions = {}): Promise<Model> {

@@ -161,7 +161,7 @@ function fitRun(
           resumedFrom: checkpoints?.resumedFrom,
           started,
           tuning: continued?.tuning,
-          attributes,
+          completed: attributes && ((parts, coefficients) => attributes.completed(parts, coefficients)),
         },
         ctx,
       ),

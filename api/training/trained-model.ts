@@ -32,7 +32,8 @@ export interface TrainingOrigin {
   /** Start of the reading, in milliseconds by performance.now(). */
   readonly started: number;
   readonly tuning?: JsonObject | undefined;
-  readonly attributes?: FitAttributes | undefined;
+  /** Adds the attributes, and the users and items without ratings. */
+  readonly completed?: FitAttributes['completed'] | undefined;
 }
 
 /**
@@ -60,7 +61,7 @@ export function trainedModel(ended: EndedTraining, origin: TrainingOrigin, ctx: 
     rated,
     training: reportOf(ended, origin, verdict, ctx),
   };
-  const model = new Model(origin.attributes?.completed(parts, result.coefficients) ?? parts);
+  const model = new Model(origin.completed?.(parts, result.coefficients) ?? parts);
   if (result.lost) throw new LostTrainingError(result.lost, model, result.bestIteration);
   return model;
 }

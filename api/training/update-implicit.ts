@@ -1,6 +1,7 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
-import { keyCount } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, takeKeys, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
+import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { hostDevice, planDevices } from '../../engine/run/devices.ts';
@@ -10,21 +11,25 @@ import { readWeight, weightedRatings } from '../../operators/als/implicit/rating
 import { checkAlsParams } from '../../operators/als/params.ts';
 import { planAls } from '../../operators/als/plan/plan-als.ts';
 import { trainAls } from '../../operators/als/train.ts';
+import { constantRow, givenRows, type ModelAttributes } from '../../operators/attributes/cold-rows.ts';
 import type { DampedMeans } from '../../operators/evaluation/rating-facts.ts';
 import { namesOf } from '../../operators/params/table.ts';
 import { requireBudget } from '../../operators/planner/memory-budget.ts';
-import { widenRatings } from '../../operators/ratings/ids/relabel.ts';
+import type { IndexedRatings } from '../../operators/ratings/ids/number-ids.ts';
+import { widenedCounts, widenRatings } from '../../operators/ratings/ids/relabel.ts';
 import type { Ratings } from '../../operators/ratings/ratings.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
-import type { FactorModel } from '../../operators/serving/factor-model.ts';
+import { type FactorModel, takeRows } from '../../operators/serving/factor-model.ts';
 import { sgdTable } from '../../operators/sgd/params.ts';
 import { reportDuplicates } from '../../operators/training/fit.ts';
 import { runOptionNames } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import { checkFit } from '../fit-options.ts';
 import { ratedRows } from '../histories.ts';
+import type { ModelParts } from '../model-parts.ts';
 import type { Model } from '../model.ts';
 import { describeInput, RatingInput, ratingOptionNames, type RatingOptions } from '../rating-input.ts';
+import { extendedParts } from '../serving/cold-rows.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
 import { trainedModel } from './trained-model.ts';
 import { unratedAsOnes } from './unrated-as-ones.ts';
@@ -44,8 +49,12 @@ export function isImplicit({ params }: JsonObject): boolean {
  *     (the terms of the new ratings in J) + (x - x_old)ᵀ (G + λ n^ν I) (x - x_old)
  *
  * with the Gram matrix G of the items and the λ of the model. The last term replaces the old ratings, which
- * are therefore not needed: it approximates the old J near its minimum. A new user's x_old is 0, which makes
- * this a fold-in. Rows without new ratings do not change.
+ * are therefore not needed: it approximates the old J near its minimum. A user without old ratings has
+ *
+ *     (the terms of the new ratings in J) + xᵀ G x + λ n^ν ‖x - a‖²
+ *
+ * as in training, which makes this a fold-in: a is what the attributes predict, or 0. Rows without new ratings
+ * do not change, and those that have none at all take no part.
  */
 export async function updateImplicit(
   updated: UpdatedModel,
@@ -54,18 +63,14 @@ export async function updateImplicit(
 ): Promise<Model> {
   return Holdings.ofRun(cpuOf(ratings, options), async (ctx) => {
     const started = performance.now();
-    const { params, input, plan, devices, indexed, blocks, start, itemCounts, rated } = await prepare(
-      updated,
-      ratings,
-      options,
-      ctx,
-    );
+    const { params, input, plan, devices, indexed, blocks, start, counts, anchors, completed, rated } =
+      await prepare(updated, ratings, options, ctx);
     ctx.events({ type: 'plan', plan });
     const loaded = performance.now();
     const { users, items } = indexed;
     const { byUser, byItem, duplicates } = blocks;
     const result = await trainAls(
-      { byUser, byItem, users, items },
+      { byUser, byItem, users, items, anchors },
       params,
       { devices: devices.compute, plan: () => plan, start },
       ctx,
@@ -75,8 +80,8 @@ export async function updateImplicit(
         about: { algorithm: 'als', params },
         users,
         items,
-        itemCounts,
-        userCounts: undefined,
+        itemCounts: counts.items,
+        userCounts: counts.users,
         ratings: byUser.ratings,
         duplicates,
         test: undefined,
@@ -86,7 +91,7 @@ export async function updateImplicit(
         loaded,
         ratingWeight: readWeight(updated.model.metadata.ratingWeight),
       },
-      { session: ratings.session, input, columns: input.columns, rated, started },
+      { session: ratings.session, input, columns: input.columns, rated, started, completed },
       ctx,
     );
   });
@@ -136,7 +141,7 @@ function checkUpdate(given: Dataset, options: UpdateOptions): RatingOptions {
 }
 
 async function prepare(
-  { model, factors }: UpdatedModel,
+  { model, factors: all }: UpdatedModel,
   given: Dataset,
   options: UpdateOptions,
   ctx: ExecutionContext,
@@ -146,28 +151,37 @@ async function prepare(
   const found = await input.found(given, ctx);
   const ratings = await unratedAsOnes(found, input.columnsOf(found).rating, ctx);
   const params = updateParams(model.metadata.params as unknown as SizedAlsParams, model.rank);
-  const { indexed, users, items } = await widenRatings(
-    await input.index(ratings, undefined, ctx),
-    factors,
-    ctx,
-  );
+  const own = await input.index(ratings, undefined, ctx);
+  const { factors, counts: earlier, completed } = takingPart(model, all, own);
+  const { indexed, users, items } = await widenRatings(own, factors, ctx);
   const read = await sortRatings(indexed, { duplicates: input.onDuplicates }, ctx);
   reportDuplicates(read.duplicates, input.onDuplicates, ctx);
-  const itemCounts = sharedArray(Uint32Array, indexed.itemCounts.length);
-  itemCounts.set(indexed.itemCounts);
-  model.itemCounts?.forEach((count, at) => (itemCounts[items[at]] += count));
+  const counts = {
+    users: widenedCounts(indexed.userCounts, earlier.users, users),
+    items: widenedCounts(indexed.itemCounts, earlier.items, items),
+  };
   const weight = readWeight(model.metadata.ratingWeight);
   const weighted = (rows: 'users' | 'items', ratings: Ratings) =>
-    weightedRatings({ ratings, rows }, weight, { counts: itemCounts, keeps: false }, ctx);
+    weightedRatings(
+      { ratings, rows },
+      weight,
+      { counts: counts.items ?? indexed.itemCounts, keeps: false },
+      ctx,
+    );
   const blocks = {
     ...read,
     byUser: await weighted('users', read.byUser),
     byItem: await weighted('items', read.byItem),
   };
   const [m, n] = [keyCount(indexed.users), keyCount(indexed.items)];
+  const { user, item } = model.attributes ?? {};
   const start = {
-    users: { values: placed(factors.userFactors, users, m, factors) },
-    items: { values: placed(factors.itemFactors, items, n, factors) },
+    users: { values: placed(factors.userFactors, users, m, factors.rank, user) },
+    items: { values: placed(factors.itemFactors, items, n, factors.rank, item) },
+  };
+  const anchors = {
+    users: anchorsOf(earlier.users, users, m),
+    items: anchorsOf(earlier.items, items, n),
   };
   const devices = planDevices(ctx.executor);
   const plan = planAls(
@@ -186,7 +200,9 @@ async function prepare(
     indexed,
     blocks,
     start,
-    itemCounts: model.itemCounts && itemCounts,
+    counts,
+    anchors,
+    completed,
     plan: { ...plan, choices: { ...plan.choices, start: 'a model' } },
   };
 }
@@ -213,14 +229,65 @@ function updateParams(
   return sizedParams(params, { users: 1, items: 1, ratings: 1 });
 }
 
-/** A matrix of `rows` rows in which the given rows are at their new positions; all other rows are 0. */
+/**
+ * The rows of a model that take part in an update, and the function that adds the others again: rows without
+ * ratings, old or new, of which training knows nothing.
+ */
+function takingPart(
+  { userCounts, itemCounts }: Model,
+  { rank, users, items, userFactors, itemFactors }: FactorModel,
+  rated: Pick<IndexedRatings, 'users' | 'items'>,
+) {
+  const side = (ids: KeyColumn, factors: Float32Array, counts: Uint32Array | undefined, own: KeyColumn) => {
+    // Ids that cannot be compared are refused later.
+    const comparable = (ids.type === 'utf8') === (own.type === 'utf8');
+    const without = comparable && counts?.includes(0) ? new KeyLookup(own).positionsOf(ids) : undefined;
+    if (without === undefined) return { ids, factors, counts, left: undefined };
+    const isLeft = (row: number) => counts?.[row] === 0 && without[row] === UNKNOWN_KEY;
+    const rows = Uint32Array.from(without.keys());
+    const [kept, left] = [rows.filter((row) => !isLeft(row)), rows.filter(isLeft)];
+    return {
+      ids: takeKeys(ids, kept),
+      factors: takeRows(factors, rank, kept),
+      counts: Uint32Array.from(kept, (row) => counts?.[row] ?? 0),
+      left: givenRows(takeKeys(ids, left), takeRows(factors, rank, left), rank),
+    };
+  };
+  const user = side(users, userFactors, userCounts, rated.users);
+  const item = side(items, itemFactors, itemCounts, rated.items);
+  const left = { user: user.left, item: item.left };
+  const completed = (parts: ModelParts) =>
+    (['user', 'item'] as const).reduce((made, name) => {
+      const own = left[name];
+      return own ? extendedParts(made, name, own.rows, own).model : made;
+    }, parts);
+  return {
+    factors: { rank, users: user.ids, items: item.ids, userFactors: user.factors, itemFactors: item.factors },
+    counts: { users: user.counts, items: item.counts },
+    completed,
+  };
+}
+
+/** 1 for the rows of the model that have ratings, at their new positions. */
+function anchorsOf(counts: Uint32Array | undefined, positions: Uint32Array, rows: number): Uint8Array {
+  const anchors = sharedArray(Uint8Array, rows);
+  positions.forEach((row, at) => (anchors[row] = counts?.[at] === 0 ? 0 : 1));
+  return anchors;
+}
+
+/**
+ * A matrix of `rows` rows in which the given rows are at their new positions. All other rows are what their
+ * side's attributes predict of a row without any, or 0.
+ */
 function placed(
   values: Float32Array,
   positions: Uint32Array,
   rows: number,
-  { rank }: FactorModel,
+  rank: number,
+  attributes: ModelAttributes | undefined,
 ): Float32Array {
   const all = sharedArray(Float32Array, rows * rank);
+  if (attributes) for (let row = 0; row < rows; row++) all.set(constantRow(attributes.coefficients), row * rank);
   positions.forEach((row, at) => all.set(values.subarray(at * rank, (at + 1) * rank), row * rank));
   return all;
 }

@@ -1,5 +1,6 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { Json, JsonObject } from '../../engine/json.ts';
+import { constantRow, type ModelAttributes } from '../../operators/attributes/cold-rows.ts';
 import { MAXIMUM_FORMED_RANK } from '../../operators/params/common.ts';
 import type { OneOrTwo } from '../../operators/params/param.ts';
 import { namesOf } from '../../operators/params/table.ts';
@@ -103,13 +104,18 @@ function updateFit(
       params,
       start: factors,
       startMeans: means,
-      startCounts: model.itemCounts,
+      startCounts: { users: model.userCounts, items: model.itemCounts },
+      startPriors: { users: priorOf(model.attributes?.user), items: priorOf(model.attributes?.item) },
       ...(typeof ratingDeviation === 'number' ? { startDeviation: ratingDeviation } : {}),
       ...(givesLambda(rest) ? {} : { stepLambda: 0 }),
     },
     input,
     run: { validation, signal, onEvent },
   };
+}
+
+function priorOf(attributes: ModelAttributes | undefined): Float32Array | undefined {
+  return attributes && constantRow(attributes.coefficients);
 }
 
 /** Throws UsageError for a model with more features than SGD trains. */

@@ -32,7 +32,11 @@ export const updateImplicit: TaskHandler<'update-implicit'> = (scope) => {
   const { from, to } = scope.params;
   const shifts = scope.partition('shifts').columns.values as Float32Array;
   const update = new RowUpdate(scope, (row) => shifts[row]);
-  update.run(from, to);
+  const anchors = valuesOf<Uint8Array>(scope, 'anchors');
+  for (let row = from, first = row; row < to; first = row) {
+    while (row < to && anchors?.[row] === anchors?.[first]) row++;
+    update.run(first, row, anchors?.[first] === 1);
+  }
   const { bytesUp, badRow, objective } = update;
   return { rows: to - from, bytesUp, values: { badRow, objective } };
 };
@@ -82,7 +86,6 @@ class RowUpdate {
       theta: fixed.pointer,
       far: isFar(fixed),
       gram: implicit ? scope.matrix('gram').pointer : 0,
-      anchored: implicit?.anchored ? 1 : 0,
       cgBelow: params.cgBelow,
       steps: params.cgSteps,
       settles: params.settles ? 1 : 0,
@@ -99,8 +102,10 @@ class RowUpdate {
     return this.#problem.get('objectives');
   }
 
-  run(from: number, to: number): void {
+  /** `anchored`: true if the rows' priors have earlier ratings in them. */
+  run(from: number, to: number, anchored = false): void {
     const scope = this.#scope;
+    this.#problem.set({ anchored: anchored ? 1 : 0 });
     const { perRating, perRow } = costsOf(scope, this.#output, scope.params, this.#weighed);
     for (const chunk of rowChunks(scope, from, to, perRating, perRow)) {
       this.bytesUp += 8 * chunk.count + (this.#weighed ? 8 : 4) * chunk.rows;

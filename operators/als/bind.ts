@@ -174,7 +174,10 @@ function givenParts(
       'indices' in block ? { ref: block.ref, partition: hostForm(block) } : { ref: block.ref },
     );
   const ref = (set: string, partition: number) => ({ name: `${name}/${set}`, partition, version: 0 });
-  const cut = ({ name: set, layout, side }: AlsDataSet, values: Float32Array = new Float32Array(0)) =>
+  const cut = (
+    { name: set, layout, side }: AlsDataSet,
+    values: Float32Array | Uint8Array = new Float32Array(0),
+  ) =>
     cutRows(`${name}/${set}`, cuts[side], layout, { values });
   const parts: Readonly<Record<GivenRole, (set: AlsDataSet) => GivenPart[]>> = {
     ratings: ({ side }) => held(ratings[side].blocks),
@@ -183,6 +186,7 @@ function givenParts(
       held(ratings[side].parts.map((part, partition) => lengthsOfBlock(part, ref(set, partition)))),
     totals: (set) => cut(set, data.totals),
     shifts: (set) => cut(set, data.shifts?.[set.side]),
+    anchors: (set) => cut(set, data.anchors?.[set.side]),
     attributes: ({ side }) => held(data.attributes?.[side] ? [data.attributes[side]] : []),
     keys: ({ side }) => cutKeys(`${name}/keys`, cuts[side], start === undefined ? data.users : undefined),
   };

@@ -30,6 +30,8 @@ export interface AlsData {
   readonly test?: RatingBlock;
   /** For implicit data: the number that is added to the diagonal of each row's equations, see rowShifts. */
   readonly shifts?: Readonly<Record<'users' | 'items', Float32Array>>;
+  /** For an update of a model of implicit data: 1 for the rows that have earlier ratings. */
+  readonly anchors?: Readonly<Record<'users' | 'items', Uint8Array>>;
   /** The attributes of the rows of a side: see AttributeMatrix. */
   readonly attributes?: Readonly<Partial<Record<'users' | 'items', RatingBlock>>> | undefined;
   /** With biases: see itemTotals. */

@@ -90,6 +90,26 @@ export function withAttributeRows(
   };
 }
 
+/** Adds rows with given factors, which have no ratings: see withAttributeRows. */
+export function givenRows(ids: KeyColumn, factors: Float32Array, columns: number) {
+  const rows = keyCount(ids);
+  const at = (length: number) => Uint32Array.from({ length }, (_, k) => k);
+  // Row r has feature r alone, whose coefficients are its factors.
+  const matrix = {
+    rows,
+    features: rows,
+    offsets: Int32Array.from(at(rows + 1)),
+    indices: at(rows),
+    values: new Float32Array(rows).fill(1),
+  };
+  return { rows: { ids, matrix, withoutId: 0 }, coefficients: { features: rows, columns, values: factors } };
+}
+
+/** The prior of a row without attributes, which has the constant feature alone. */
+export function constantRow({ values, columns }: AttributeCoefficients): Float32Array {
+  return values.subarray(0, columns);
+}
+
 /** The rows of attributes whose ids are not among `ids`: their positions. */
 export function unknownRows(rows: AttributeRows, ids: KeyColumn): Uint32Array {
   const positions = new KeyLookup(ids).positionsOf(rows.ids);

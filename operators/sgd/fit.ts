@@ -18,7 +18,7 @@ import { loadingStages } from '../planner/load-stages.ts';
 import { requireBudget } from '../planner/memory-budget.ts';
 import type { RatingsProfile } from '../planner/sizes.ts';
 import type { KnownPairs } from '../ratings/ids/known-pairs.ts';
-import { type WidenedRatings, widenRatings } from '../ratings/ids/relabel.ts';
+import { type WidenedRatings, widenedCounts, widenRatings } from '../ratings/ids/relabel.ts';
 import { loadedOnce, ownBlock, ownRatings } from '../ratings/kept-forms.ts';
 import { type RatingBlock, ratingsOf } from '../ratings/ratings.ts';
 import type { FactorModel } from '../serving/factor-model.ts';
@@ -65,8 +65,10 @@ export interface SgdTraining {
   readonly params: SgdParams;
   /** The model to continue; its users and items stay in the new model. */
   readonly start?: FactorModel;
-  /** Number of ratings of each item of that model, if the model has them. */
-  readonly startCounts?: Uint32Array;
+  /** Number of ratings of each user and item of that model, if the model has them. */
+  readonly startCounts?: Readonly<Record<'users' | 'items', Uint32Array | undefined>>;
+  /** What that model's attributes predict of rows without any, for the sides that have attributes. */
+  readonly startPriors?: Readonly<Record<'users' | 'items', Float32Array | undefined>>;
   /** Damped means of that model's ratings, if the model has them. */
   readonly startMeans?: DampedMeans | undefined;
   /** σ of that model's ratings, if the model has it. */
@@ -220,11 +222,17 @@ export function fitSgd<Model>(training: SgdTraining, run: FitRun<Model>): Promis
     train(training, run, found, ctx),
   );
   return finishStages(run, { data, heldOut, warnings, means, chosen, trained }, (found, { plan }) => {
-    const { itemCounts, userCounts } = found.read.indexed;
+    const { indexed, widened } = found.read;
+    const counts = (side: 'users' | 'items') => {
+      const own = indexed[side === 'users' ? 'userCounts' : 'itemCounts'];
+      return widened
+        ? widenedCounts(own, training.startCounts?.[side], widened[side])
+        : new Uint32Array(own);
+    };
     return {
       about: { algorithm: 'sgd', params },
-      itemCounts: countsWith(training, itemCounts, found.read.widened?.items),
-      userCounts: updates ? undefined : new Uint32Array(userCounts),
+      itemCounts: counts('items'),
+      userCounts: counts('users'),
       planned: updates ? { ...plan, choices: { ...plan.choices, start: 'a model' } } : plan,
     };
   });
@@ -252,12 +260,12 @@ function expectedPlan(
   { profile, details, widened }: SgdRead,
   ctx: ExecutionContext,
 ): SgdHome {
-  const { params, start } = training;
+  const { start } = training;
   const devices = devicesOf(given, ctx);
   const plan = planTraining(training, profile, devices, details, checkpoints?.interval);
   requireBudget(plan, budget);
   const schedule = scheduleOf(plan);
-  const from = start && widened && continueFrom(start, widened, params);
+  const from = start && widened && continueFrom(training, start, widened);
   return { plan, devices, bands: schedule.inBands ? schedule : undefined, from };
 }
 
@@ -417,21 +425,6 @@ async function train(
     ctx,
   );
   return { ...result, ratingDeviation: deviationOf(training, sorted.data) };
-}
-
-/**
- * Number of ratings of each item. If a model is continued, its counts are added at the items' new positions;
- * if it has no counts, the result is undefined.
- */
-function countsWith(
-  { start, startCounts }: SgdTraining,
-  own: Int32Array,
-  places: Uint32Array | undefined,
-): Uint32Array | undefined {
-  const counts = new Uint32Array(own);
-  if (start === undefined) return counts;
-  startCounts?.forEach((count, item) => (counts[places?.[item] ?? item] += count));
-  return startCounts && counts;
 }
 
 /** The means of the continued model, at the new positions of its ids; NaN for new ids. */

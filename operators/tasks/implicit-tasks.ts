@@ -39,10 +39,12 @@ export const implicitTasks = {
   /**
    * Solves the rows [from, to) by the equations at the head of this file, with the solvers, outputs and
    * values of `update`, also its `prior`. Further inputs: `gram`, `shifts` (row-shifts). Rows without ratings
-   * become zero.
+   * become zero. `anchors` (row-anchors), for new ratings of known rows: the prior a of a row whose anchor is
+   * 1 has earlier ratings in it, so that G draws to it, too: (G + shift_u I) a is added to b. The objective is
+   * then not complete.
    */
   'update-implicit': {
-    reads: ['block', 'fixed', 'previous', 'gram', 'shifts', 'prior?'],
+    reads: ['block', 'fixed', 'previous', 'gram', 'shifts', 'prior?', 'anchors?'],
     writes: ['factors'],
     params: type<
       SolverChoice &
@@ -52,11 +54,6 @@ export const implicitTasks = {
           readonly rank: number;
           /** See `update`. */
           readonly measured?: boolean;
-          /**
-           * For new ratings of known rows, whose prior a has earlier ratings in it: G draws to it, too, so that
-           * (G + shift_u I) a is added to b. The objective is then not complete.
-           */
-          readonly anchored?: boolean;
         }
     >(),
     values: type<SolvedValues>(),

@@ -14,6 +14,7 @@
  *                  says otherwise. Kernels read the padding as features.
  *   bias           `values` Float32[rows].
  *   row-totals     `values` Float32[rows]: Σ (r - μ) of each row.
+ *   row-anchors    `values` Uint8[rows]: 1 for rows that have earlier ratings.
  *   pairs          `rows` Uint32[k], `columns` Uint32[k]: positions of users and items.
  *   predictions    `values` Float32[k].
  *   top-n          `items` Uint32[rows * n], `scores` Float32[rows * n], best first; a row with fewer than n candidates

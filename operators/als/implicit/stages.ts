@@ -6,11 +6,16 @@ import type { Side } from '../plan/problem.ts';
 const GRAM_ROWS = 16;
 
 /**
- * Names of a side's data sets for implicit data: its Gram matrix, the Gram matrices of its parts, and the
- * numbers that are added to the diagonals of its rows' equations (shifts).
+ * Names of a side's data sets for implicit data: its Gram matrix, the Gram matrices of its parts, the numbers
+ * that are added to the diagonals of its rows' equations (shifts), and for an update the rows' anchors.
  */
 export function implicitNames(side: Side) {
-  return { gram: `${side}-gram`, grams: `${side}-grams`, shifts: `${side}-shifts` } as const;
+  return {
+    gram: `${side}-gram`,
+    grams: `${side}-grams`,
+    shifts: `${side}-shifts`,
+    anchors: `${side}-anchors`,
+  } as const;
 }
 
 /** Names of the stages that measure the implicit loss. */

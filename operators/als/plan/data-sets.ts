@@ -237,29 +237,31 @@ function sumSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsD
 
 /**
  * Data sets for implicit data: a side's Gram matrix G on every device; G of each part, if G must be added up
- * from them; and the rows' shifts, which are added to the diagonals of their equations. G has one row for
- * each element of its stride, since solvers read that number of rows.
+ * from them; the rows' shifts, which are added to the diagonals of their equations; and for an update the rows'
+ * anchors. G has one row for each element of its stride, since solvers read that number of rows.
  */
 function implicitSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
-  const { params, grid, places } = problem;
+  const { params, grid, places, anchored } = problem;
   const names = implicitNames(side);
   const stride = Math.ceil(params.rank / 16) * 16;
   const gram = { role: 'gram', side, layout: 'factors', columns: params.rank, derived: true } as const;
   const ofParts = hasGramOfParts(grid, side, places.length) ? partPlaces(problem, side) : [];
   const at = allPlaces(problem, side);
+  const ofRows = (name: string, role: GivenRole, layout: string, bytes: number): AlsDataSet => ({
+    name,
+    role,
+    side,
+    layout,
+    given: true,
+    parts: rows.map((own, j) => ({ rows: own, bytes: bytes * own, at: [HOST, ...at[j]] })),
+  });
   return [
     { name: names.gram, ...gram, parts: [{ rows: stride, at: places }] },
     ...(ofParts.length === 0
       ? []
       : [{ name: names.grams, ...gram, parts: ofParts.map((place) => ({ rows: stride, at: [place] })) }]),
-    {
-      name: names.shifts,
-      role: 'shifts',
-      side,
-      layout: 'row-shifts',
-      given: true,
-      parts: rows.map((own, j) => ({ rows: own, bytes: 4 * own, at: [HOST, ...at[j]] })),
-    },
+    ofRows(names.shifts, 'shifts', 'row-shifts', 4),
+    ...(anchored ? [ofRows(names.anchors, 'anchors', 'row-anchors', 1)] : []),
   ];
 }
 

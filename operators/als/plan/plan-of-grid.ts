@@ -187,6 +187,7 @@ function startStages(problem: AlsProblem): Stage[] {
     'ratings-by-item',
     ...(testRatings === undefined ? [] : ['test-ratings']),
     ...(params.implicitPrefs ? ['users-shifts', 'items-shifts'] : []),
+    ...(problem.anchored ? ['users-anchors', 'items-anchors'] : []),
     ...lengths,
     ...totals,
     ...sides.flatMap((side) => (profile.attributes?.[side] ? [attributesName(side)] : [])),

@@ -11,6 +11,7 @@ import { equationColumns } from '../../tasks/equation-tasks.ts';
 import type { RowRegularization } from '../../tasks/task-types.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import type { SizedAlsParams, RequestedGrids, SumsOfParts } from '../als-params.ts';
+import { implicitNames } from '../implicit/stages.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import { chooseSolver, takesFewer } from '../solver-choice.ts';
 
@@ -200,7 +201,7 @@ export interface AlsProblem {
   readonly choices: AlsChoices | undefined;
   /**
    * For an update of a model by new ratings: true if they move a row only a limited distance from its
-   * previous factors (see the parameter `anchored` of `update-implicit`).
+   * previous factors (see the input `anchors` of `update-implicit`).
    */
   readonly anchored: boolean;
   readonly grid: AlsGrid;
@@ -215,7 +216,15 @@ export interface AlsProblem {
 }
 
 /** Roles of data sets that exist before the first step of a run and never change. */
-export type GivenRole = 'ratings' | 'tests' | 'keys' | 'lengths' | 'totals' | 'shifts' | 'attributes';
+export type GivenRole =
+  | 'ratings'
+  | 'tests'
+  | 'keys'
+  | 'lengths'
+  | 'totals'
+  | 'shifts'
+  | 'anchors'
+  | 'attributes';
 
 export interface AlsDataSet extends DataSet {
   readonly role:
@@ -304,14 +313,15 @@ export function alsProblem(
 
 /** Reconstructs from a finished plan the problem for which it was made. */
 export function problemOf(plan: PhysicalPlan): AlsProblem {
-  const { sizes, devices, choices, params } = plan;
+  const { sizes, devices, choices, params, datasets } = plan;
+  const anchored = datasets.some(({ name }) => name === implicitNames('users').anchors);
   const places = stageNamed(plan, 'place-ratings').at;
   return alsProblem(
     profileOfSizes(sizes),
     params as unknown as SizedAlsParams,
     { compute: devices.filter(({ place }) => places.includes(place)), host: devices[devices.length - 1] },
     choices.users === undefined ? undefined : (choices as unknown as AlsChoices),
-    { grid: gridOf(plan) },
+    { grid: gridOf(plan), anchored },
   );
 }
 

@@ -66,14 +66,14 @@ export function updateStage(problem: AlsProblem, side: Side): Stage {
     previous: { set: solved.factors, version: 'old' },
     factors: solved.factors,
     ...(params.implicitPrefs ? implicitUses(side, otherSide[side]) : {}),
-    ...(anchored ? { prior: { set: solved.factors, version: 'old' } } : priorUses(problem, side)),
+    ...(anchored
+      ? { prior: { set: solved.factors, version: 'old' }, anchors: implicitNames(side).anchors }
+      : priorUses(problem, side)),
     ...(solved.bias && fixed.wholeBias ? { fixedBias: fixed.wholeBias, bias: solved.bias } : {}),
   };
   const task = params.implicitPrefs ? 'update-implicit' : 'update';
   const tiled = tilingOf(params, solver, rows[otherSide[side]], device);
-  const weights = params.implicitPrefs
-    ? { ...implicitWeights(params), ...(anchored ? { anchored } : {}) }
-    : regularizationOf(params, side);
+  const weights = params.implicitPrefs ? implicitWeights(params) : regularizationOf(params, side);
   const taskParams: JsonObject = {
     rank: f,
     ...weights,

@@ -134,6 +134,22 @@ export async function widenRatings(
   };
 }
 
+/**
+ * Numbers of ratings of numbered rows: `own`, and at `places` those of the model's rows. Undefined if the
+ * model does not have them.
+ */
+export function widenedCounts(
+  own: ArrayLike<number>,
+  counts: Uint32Array | undefined,
+  places: Uint32Array,
+): Uint32Array | undefined {
+  if (counts === undefined) return undefined;
+  const all = sharedArray(Uint32Array, own.length);
+  all.set(own);
+  counts.forEach((count, row) => (all[places[row]] += count));
+  return all;
+}
+
 /** Merges two ascending columns of ids. */
 export function joinKeys(first: KeyColumn, second: KeyColumn, side: string): MergedKeys {
   if (first.type === second.type) return mergeKeys(first, second);

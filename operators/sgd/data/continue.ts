@@ -1,12 +1,12 @@
 import { keyCount } from '../../../engine/keys/key-column.ts';
-import { sharedArray, dataSetName } from '../../../engine/partition.ts';
+import { dataSetName, sharedArray, sharedCopy } from '../../../engine/partition.ts';
 import { CounterRandom } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { solveRows } from '../../als/rows/solve-rows.ts';
 import type { WidenedRatings } from '../../ratings/ids/relabel.ts';
 import { oneBlock, type RatingBlock } from '../../ratings/ratings.ts';
-import type { FactorModel } from '../../serving/factor-model.ts';
+import { type FactorModel, takeRows } from '../../serving/factor-model.ts';
 import type { ModelFactors } from '../../training/model-rows.ts';
 import { type SgdParams, lambdasOf, shrinkOf } from '../params.ts';
 import type { SgdData } from './data.ts';
@@ -20,10 +20,17 @@ export interface Continuation {
   readonly mean?: number;
   /** Lower bound of the standard deviation of the ratings. */
   readonly leastDeviation: number;
-  /** Positions of the users and items that are not in the model, ascending. */
-  readonly newRows: { readonly users: Uint32Array; readonly items: Uint32Array };
-  /** Mean of a side's rows in the model. */
-  readonly meanRows: { readonly users: Float64Array; readonly items: Float64Array };
+  readonly newRows: { readonly users: NewRows; readonly items: NewRows };
+}
+
+/** Users or items without earlier ratings. */
+interface NewRows {
+  /** Their positions, ascending. */
+  readonly positions: Uint32Array;
+  /** The rows to which each is drawn. */
+  readonly priors: Float32Array;
+  /** True for those that the model has, by their attributes. */
+  readonly known: readonly boolean[];
 }
 
 /** Number of random pairs from which the deviation of a model's predictions is estimated. */
@@ -31,21 +38,57 @@ const SAMPLED_PAIRS = 4096;
 
 /**
  * Makes the initial state from a model. The model's rows are unchanged. New users and items start at the mean
- * row of their side, which gives them the model's average prediction (see solveNewRows). A model's user
- * biases contain μ, so μ is their mean.
+ * row of their side, which gives them the model's average prediction, or with attributes at what these predict
+ * (see solveNewRows). A model's user biases contain μ, so μ is their mean.
  */
 export function continueFrom(
+  { params: { rank, biases }, startCounts, startPriors }: ContinuedParams,
   model: FactorModel,
   widened: WidenedRatings,
-  { rank, biases }: Pick<SgdParams, 'rank' | 'biases'>,
 ): Continuation {
-  const users = spreadRows(model.userFactors, model.rank, widened.users, keyCount(widened.indexed.users));
-  const items = spreadRows(model.itemFactors, model.rank, widened.items, keyCount(widened.indexed.items));
-  const factors = { userFactors: users.values, itemFactors: items.values };
-  const newRows = { users: users.newRows, items: items.newRows };
-  const meanRows = { users: users.meanRow, items: items.meanRow };
-  const leastDeviation = predictionDeviation(model) / 2;
-  return { factors, leastDeviation, newRows, meanRows, ...(biases ? { mean: users.meanRow[rank] } : {}) };
+  const side = (name: 'users' | 'items', factors: Float32Array, meanRow: Float64Array) => {
+    const places = widened[name];
+    const prior = startPriors?.[name] ?? meanRow;
+    const spread = spreadRows(factors, prior, places, keyCount(widened.indexed[name]));
+    const [counts, own] = [startCounts?.[name], ownCounts[name]];
+    const cold = places.filter((place, row) => counts?.[row] === 0 && own[place] > 0);
+    // Rows are solved in place, and the model's own stay as they are.
+    const values = cold.length > 0 && spread.values === factors ? sharedCopy(factors) : spread.values;
+    return { values, newRows: newRowsOf({ ...spread, values }, cold, model.rank) };
+  };
+  const { userCounts, itemCounts } = widened.indexed;
+  const ownCounts = { users: userCounts, items: itemCounts };
+  const meanRow = meanOf(model.userFactors, model.rank);
+  const users = side('users', model.userFactors, meanRow);
+  const items = side('items', model.itemFactors, meanOf(model.itemFactors, model.rank));
+  return {
+    factors: { userFactors: users.values, itemFactors: items.values },
+    leastDeviation: predictionDeviation(model) / 2,
+    newRows: { users: users.newRows, items: items.newRows },
+    ...(biases ? { mean: meanRow[rank] } : {}),
+  };
+}
+
+/** The parts of a training that a continuation needs. */
+interface ContinuedParams {
+  readonly params: Pick<SgdParams, 'rank' | 'biases'>;
+  readonly startCounts?: Readonly<Record<'users' | 'items', Uint32Array | undefined>>;
+  readonly startPriors?: Readonly<Record<'users' | 'items', Float32Array | undefined>>;
+}
+
+/** Rows that the model does not have, and rated rows that it has without ratings. Both start at their priors. */
+function newRowsOf(
+  { values, newRows }: { readonly values: Float32Array; readonly newRows: Uint32Array },
+  cold: Uint32Array,
+  rank: number,
+): NewRows {
+  const known = new Set(cold);
+  const positions = Uint32Array.from([...newRows, ...cold]).sort();
+  return {
+    positions,
+    priors: takeRows(values, rank, positions),
+    known: Array.from(positions, (position) => known.has(position)),
+  };
 }
 
 /**
@@ -70,17 +113,17 @@ function predictionDeviation({ rank, users, items, userFactors, itemFactors }: F
 }
 
 /**
- * Returns a matrix of `rows` rows, with the given rows at the ascending positions `places`, and their mean at
- * all other positions.
+ * Returns a matrix of `rows` rows, with the given rows at the ascending positions `places`, and `other` at all
+ * other positions.
  */
 function spreadRows(
   factors: Float32Array,
-  rank: number,
+  other: ArrayLike<number>,
   places: Uint32Array,
   rows: number,
-): { values: Float32Array; meanRow: Float64Array; newRows: Uint32Array } {
-  const meanRow = meanOf(factors, rank, places.length);
-  if (rows === places.length) return { values: factors, meanRow, newRows: new Uint32Array(0) };
+): { values: Float32Array; newRows: Uint32Array } {
+  const rank = other.length;
+  if (rows === places.length) return { values: factors, newRows: new Uint32Array(0) };
   const values = sharedArray(Float32Array, rows * rank);
   const newRows = new Uint32Array(rows - places.length);
   let found = 0;
@@ -88,7 +131,7 @@ function spreadRows(
     const row = place - found;
     if (row === places.length || places[row] > place) {
       newRows[found++] = place;
-      values.set(meanRow, place++ * rank);
+      values.set(other, place++ * rank);
       continue;
     }
     let run = 1;
@@ -96,10 +139,11 @@ function spreadRows(
     values.set(factors.subarray(row * rank, (row + run) * rank), place * rank);
     place += run;
   }
-  return { values, meanRow, newRows };
+  return { values, newRows };
 }
 
-function meanOf(factors: Float32Array, rank: number, rows: number): Float64Array {
+function meanOf(factors: Float32Array, rank: number): Float64Array {
+  const rows = factors.length / rank;
   const mean = new Float64Array(rank);
   for (let row = 0; row < rows; row++) for (let k = 0; k < rank; k++) mean[k] += factors[row * rank + k];
   return mean.map((sum) => sum / Math.max(1, rows));
@@ -116,7 +160,7 @@ const ROUNDS = 2;
 
 /**
  * Every new row is assumed to have this number of ratings in addition to its own, which equal the predictions
- * of the mean row. Without them, two or three ratings would determine a row. On movietweetings split by time
+ * of its prior. Without them, two or three ratings would determine a row. On movietweetings split by time
  * the test RMSE of new pairs is 1.73 without, 1.67 with 10, 1.66 with 20; on ml-latest-small with a tenth of
  * the users new 0.877, 0.869 and 0.869 (SGD with biases).
  */
@@ -136,8 +180,10 @@ interface NewRowRule {
 
 /**
  * When training continues from a model: solves its new users and items in place, exactly, from the known rows
- * of the other side. These are the normal equations of ALS (cuMF, eq. 2), but for the difference d to the
- * mean row x̄ of the side. New rows start at x̄, and stay there if they rated nothing known.
+ * of the other side; also those that the model has by their attributes, without ratings. These are the normal
+ * equations of ALS (cuMF, eq. 2), but for the difference d to the row's prior x̄: what its attributes predict,
+ * or without attributes the mean row of the side. New rows start at x̄, and stay there if they rated nothing
+ * known.
  *
  *     x_u = x̄ + d,   d = argmin  Σ (r_uv - x̄ᵀθ_v - dᵀθ_v)² + (λ (n_u + 10) + o σ) ‖d‖²
  *
@@ -165,7 +211,7 @@ interface Side {
   readonly ratings: NewRowRatings;
   /** X or Θ by position, including new rows. */
   readonly factors: Float32Array;
-  readonly meanRow: Float64Array;
+  readonly priors: Float32Array;
   readonly label: Uint32Array;
   readonly order: Uint32Array;
   /** For each label (random row number): 1 if the row is in the model or has been solved. */
@@ -174,14 +220,14 @@ interface Side {
 
 function sideOf(name: 'users' | 'items', start: Continuation, data: SgdData): Side {
   const { label, order } = (data.rows.name === name ? data.rows : data.columns).labels;
-  const positions = start.newRows[name];
+  const { positions, priors, known: ofModel } = start.newRows[name];
   const known = new Uint8Array(order.length).fill(1);
-  for (const position of positions) known[label[position]] = 0;
+  positions.forEach((position, row) => (known[label[position]] = ofModel[row] ? 1 : 0));
   const factors = name === 'users' ? start.factors.userFactors : start.factors.itemFactors;
   return {
     ratings: newRowRatings(data, name, positions),
     factors,
-    meanRow: start.meanRows[name],
+    priors,
     label,
     order,
     known,
@@ -219,8 +265,9 @@ async function solveSide(
     const own = differences.biases?.[at] ?? 0;
     if (!d.every(Number.isFinite) || !Number.isFinite(own)) return;
     const to = positions[row] * width;
-    for (let k = 0; k < rank; k++) side.factors[to + k] = side.meanRow[k] + d[k];
-    if (biases) side.factors[to + ownBias] = side.meanRow[ownBias] + own;
+    const prior = row * width;
+    for (let k = 0; k < rank; k++) side.factors[to + k] = side.priors[prior + k] + d[k];
+    if (biases) side.factors[to + ownBias] = side.priors[prior + ownBias] + own;
     side.known[side.label[positions[row]]] = 1;
   });
 }
@@ -228,15 +275,16 @@ async function solveSide(
 interface NormalEquations {
   /** Indices of the new rows that have ratings of known rows of the other side. */
   readonly rows: readonly number[];
-  /** These ratings minus the mean row's predictions. */
+  /** These ratings minus the predictions of the rows' priors. */
   readonly block: RatingBlock;
   /** Factors of the other side's rows that these ratings refer to. */
   readonly fixed: Float32Array;
 }
 
-function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdParams): NormalEquations {
+function normalEquations({ ratings, priors }: Side, other: Side, { rank, biases }: SgdParams): NormalEquations {
   const { offsets, others, values } = ratings;
-  const { slotOf, fixed, predicted } = fixedRows(others, other, meanRow, rank);
+  const width = rank + (biases ? 2 : 0);
+  const { slotOf, fixed } = fixedRows(others, other, width, rank);
   const indices = sharedArray(Uint32Array, others.length);
   const errors = sharedArray(Float32Array, indices.length);
   const rows: number[] = [];
@@ -248,7 +296,10 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdP
       const slot = slotOf[others[k]];
       if (slot < 0) continue;
       indices[count] = slot;
-      errors[count++] = values[k] - predicted[slot];
+      const from = other.order[others[k]] * width;
+      let predicted = 0;
+      for (let i = 0; i < width; i++) predicted += priors[row * width + i] * other.factors[from + i];
+      errors[count++] = values[k] - predicted;
     }
     if (count === first) continue;
     rows.push(row);
@@ -270,31 +321,20 @@ function normalEquations({ ratings, meanRow }: Side, other: Side, { rank }: SgdP
   };
 }
 
-/**
- * The known rows among `labels` as one matrix (`fixed`), the row of each label in it (`slotOf`; -1: not
- * known), and the mean row's prediction for each of them (`predicted`).
- */
-function fixedRows(
-  labels: Uint32Array,
-  { factors, order, known }: Side,
-  meanRow: Float64Array,
-  rank: number,
-) {
+/** The known rows among `labels` as one matrix (`fixed`), and the row of each label in it, or -1 (`slotOf`). */
+function fixedRows(labels: Uint32Array, { factors, order, known }: Side, width: number, rank: number) {
   const slotOf = new Int32Array(order.length).fill(-1);
   for (const label of labels) if (known[label] === 1) slotOf[label] = 0;
   let rows = 0;
   for (let label = 0; label < slotOf.length; label++) if (slotOf[label] === 0) slotOf[label] = rows++;
-  const width = meanRow.length;
   const values = sharedArray(Float32Array, rows * rank);
-  const predicted = new Float64Array(rows);
   for (let label = 0; label < slotOf.length; label++) {
     const slot = slotOf[label];
     if (slot < 0) continue;
     const from = order[label] * width;
-    for (let k = 0; k < width; k++) predicted[slot] += meanRow[k] * factors[from + k];
     for (let k = 0; k < rank; k++) values[slot * rank + k] = factors[from + k];
   }
-  return { slotOf, predicted, fixed: values };
+  return { slotOf, fixed: values };
 }
 
 /** The ratings of users, or of items, that a model does not have when training continues from it. */

@@ -1,4 +1,5 @@
 /** Updates of models of implicit data against float64, row by row. */
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ALS, type AlsOptions, type Model } from '../../../index.ts';
 import type { UpdateOptions } from '../../../api/training/update-options.ts';
@@ -6,8 +7,10 @@ import { distinctRatings, factorsById } from '../../support/implicit.ts';
 import { eliminate } from '../../support/reference/als.ts';
 import { ratingBatches, type Triple } from '../../support/ratings.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
 
 const session = await cpuSession();
+const folder = temporaryFolder();
 
 const form = { alpha: 3, regParam: 0.2, weight: 'spark' } as const;
 const rank = 6;
@@ -33,6 +36,7 @@ function updated(
   fixed: Factors,
   key: (row: Triple) => readonly [own: number, other: number],
   unobserved: number | undefined,
+  { rows: fresh, cold = [] }: { readonly rows: readonly Triple[]; readonly cold?: readonly number[] },
 ): Factors {
   const result = new Map(side);
   for (const id of new Set(fresh.map((row) => key(row)[0]))) {
@@ -46,7 +50,9 @@ function updated(
         for (let j = 0; j < rank; j++) a[i][j] += (unobserved ?? 1) * theta[i] * theta[j];
     for (let i = 0; i < rank; i++) {
       a[i][i] += shift;
-      a[i][rank] = before.reduce((sum, value, j) => sum + a[i][j] * value, 0);
+      a[i][rank] = cold.includes(id)
+        ? shift * before[i]
+        : before.reduce((sum, value, j) => sum + a[i][j] * value, 0);
     }
     for (const row of rows) {
       const theta = fixed.get(key(row)[1]) ?? new Float64Array(rank);
@@ -81,8 +87,15 @@ describe('update of a model of implicit data', () => {
           fresh.map(({ item }) => item),
         ),
       ];
-      const expectedItems = updated(items, users, ({ user, item }) => [item, user], unobservedWeight);
-      const expectedUsers = updated(users, expectedItems, ({ user, item }) => [user, item], unobservedWeight);
+      const given = { rows: fresh };
+      const expectedItems = updated(items, users, ({ user, item }) => [item, user], unobservedWeight, given);
+      const expectedUsers = updated(
+        users,
+        expectedItems,
+        ({ user, item }) => [user, item],
+        unobservedWeight,
+        given,
+      );
       for (const [expected, got, before] of [
         [expectedItems, factorsById(after.itemFactors), items],
         [expectedUsers, factorsById(after.userFactors), users],
@@ -94,6 +107,74 @@ describe('update of a model of implicit data', () => {
         }
       }
       expect(after.metadata.params).toMatchObject({ implicitPrefs: true, ...form });
+    },
+  );
+
+  it.each([undefined, 0.1])(
+    'draws rows without earlier ratings to what their attributes predict, unobservedWeight %s',
+    async (unobservedWeight) => {
+      // Users 960 and 961 and items 950 and 951 have no ratings, and 961 and 951 get none.
+      const rows = [
+        ...fresh,
+        { user: old[1].user, item: 950, rating: 2 },
+        { user: 960, item: old[7].item, rating: 1 },
+        { user: 960, item: 950, rating: 3 },
+      ];
+      const attributes = (ids: readonly number[]) => ({
+        data: session.fromRows(ids.map((id) => ({ id, kind: `kind ${id % 3}`, size: ((7 * id) % 11) / 2 }))),
+      });
+      const idsWith = (side: 'user' | 'item', more: readonly number[]) => [
+        ...new Set([...old.map((row) => row[side]), ...more]),
+      ];
+      const model = await fit({
+        ...(unobservedWeight === undefined ? {} : { unobservedWeight }),
+        userAttributes: attributes(idsWith('user', [960, 961])),
+        itemAttributes: attributes(idsWith('item', [950, 951])),
+      });
+      const one = await model.update(dataset(rows));
+      const constants = (coefficients: Model['userCoefficients']) =>
+        Float64Array.from((coefficients?.get(0)?.toJSON() as { coefficients: Float32Array }).coefficients);
+      const before = {
+        users: factorsById(model.userFactors).set(900, constants(model.userCoefficients)),
+        items: factorsById(model.itemFactors).set(901, constants(model.itemCoefficients)),
+      };
+      const without = (side: Factors, id: number): Factors =>
+        new Map([...side].filter(([own]) => own !== id));
+      const items = updated(
+        before.items,
+        without(before.users, 961),
+        ({ user, item }) => [item, user],
+        unobservedWeight,
+        { rows, cold: [950, 901] },
+      );
+      const users = updated(
+        before.users,
+        without(items, 951),
+        ({ user, item }) => [user, item],
+        unobservedWeight,
+        { rows, cold: [960, 900] },
+      );
+      for (const [expected, found, start] of [
+        [items, factorsById(one.itemFactors), before.items],
+        [users, factorsById(one.userFactors), before.users],
+      ] as const) {
+        expect([...found.keys()].sort()).toEqual([...expected.keys()].sort());
+        for (const [id, row] of expected) {
+          if (row === start.get(id)) expect(found.get(id)).toEqual(row);
+          else row.forEach((value, k) => expect(Math.abs(found.get(id)![k] - value)).toBeLessThan(2e-4));
+        }
+      }
+      const countOf = (made: Model, side: 'user' | 'item', id: number) =>
+        made[`${side}Counts`]?.[(made[`${side}Arrays`].ids as number[]).indexOf(id)];
+      expect([countOf(one, 'item', 950), countOf(one, 'item', 951)]).toEqual([2, 0]);
+      expect([countOf(one, 'user', 960), countOf(one, 'user', 961)]).toEqual([2, 0]);
+      expect(one.attributes).toBe(model.attributes);
+      const three = await cpuSession({ workers: 3 });
+      const path = join(folder, `model-${unobservedWeight}`);
+      await model.save(path);
+      const other = await (await three.loadModel(path)).update(three.from(ratingBatches(rows)));
+      expect(other.userArrays).toEqual(one.userArrays);
+      expect(other.itemArrays).toEqual(one.itemArrays);
     },
   );
 

@@ -108,6 +108,50 @@ describe.each([true, false])('an update, biases %s', (biases) => {
     expectStart(base, start, rows, { biases, lambda: 0.07 });
   });
 
+  it('draws rows without earlier ratings to what their attributes predict', async () => {
+    // Users 950 and 951 and items 850 and 851 have no ratings, and 951 and 851 get none.
+    const cold = { users: [950, 951], items: [850, 851] };
+    const attributes = (ids: readonly number[]) => ({
+      data: session.fromRows(ids.map((id) => ({ id, kind: `kind ${id % 3}`, size: ((7 * id) % 11) / 2 }))),
+    });
+    const count = (n: number) => Array.from({ length: n }, (_, id) => id);
+    const base = await new ALS({
+      ...settings(biases),
+      rank: 5,
+      regParam: 0.07,
+      userAttributes: attributes([...count(100), ...cold.users]),
+      itemAttributes: attributes([...count(60), ...cold.items]),
+    }).fit(dataset(old));
+    const rows: readonly Triple[] = [
+      ...known,
+      ...newUsers,
+      ...newItems,
+      { user: 950, item: 3, rating: 5 },
+      { user: 950, item: 850, rating: 2 },
+      { user: 4, item: 850, rating: 1 },
+      { user: 110, item: 850, rating: 4 },
+    ];
+    const before = factorsOf(base);
+    const priorOf = (coefficients: Model['userCoefficients']) =>
+      Array.from((coefficients?.get(0)?.toJSON() as { coefficients: Float32Array }).coefficients);
+    const priors = { users: priorOf(base.userCoefficients), items: priorOf(base.itemCoefficients) };
+    const start = await base.update(dataset(rows), standing);
+    expectStart(base, start, rows, { biases, lambda: 0.07, cold, priors });
+    expect(factorsOf(base)).toEqual(before);
+    const counts = (made: Model) => [
+      made.userCounts?.[(made.userArrays.ids as number[]).indexOf(950)],
+      made.itemCounts?.[(made.itemArrays.ids as number[]).indexOf(850)],
+      made.itemCounts?.[(made.itemArrays.ids as number[]).indexOf(851)],
+    ];
+    expect([counts(base), counts(start)]).toEqual([
+      [0, 0, 0],
+      [2, 3, 0],
+    ]);
+    // Three later ratings of the item move it by small steps, since it has earlier ratings now.
+    const later = await start.update(dataset([{ user: 5, item: 850, rating: 1 }]), standing);
+    expectStart(start, later, [], { biases, lambda: 0.07 });
+  });
+
   it('solves with the offset and the damping that the model was trained with, and so does fold-in behind it', async () => {
     const binding = { regOffset: 2, ...(biases ? { biasDamping: [3, 5] as const } : {}) };
     const base = await new ALS({ biases, rank: 5, regParam: 0.07, seed: 2, ...binding }).fit(dataset(old));

@@ -151,11 +151,13 @@ describe.each(builds)('rows solved matrix-free with %s', (build) => {
       for (let i = 0; i < rank; i++)
         memory.values(gram).set(dense.subarray(i * rank, (i + 1) * rank), i * stride);
       const shifts = columnOf(sharedArray(Float32Array, lengths.length).fill(SHIFT), 'row-shifts');
-      const params = { ...cg, rank, alpha: 2.5, base: 1, ...(anchored ? { anchored } : {}) };
+      const anchors = columnOf(new Uint8Array(lengths.length).fill(1) as never, 'row-anchors');
+      const partitions = { block, shifts, ...(anchored && { anchors }) };
+      const params = { ...cg, rank, alpha: 2.5, base: 1 };
       const { factors } = solve((from, to, output) => {
         const matrices = { fixed: theta, previous: start, factors: output, gram };
         const drawn = prior === 'none' ? matrices : { ...matrices, prior: start };
-        const { values } = updateImplicit(memory.scope({ ...params, from, to }, { block, shifts }, drawn));
+        const { values } = updateImplicit(memory.scope({ ...params, from, to }, partitions, drawn));
         expect(values?.badRow).toBe(-1);
         return values?.objective ?? NaN;
       });

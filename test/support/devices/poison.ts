@@ -20,10 +20,10 @@ export function writtenBy(kernel: string): string[] {
  */
 export function rowsWritten(
   kernel: string,
-  { from, to, only, anchored }: JsonObject,
+  { from, to, only }: JsonObject,
   rows: number,
 ): readonly [number, number] {
   if (kernel === 'fit-coefficients') return [0, rows];
-  if (only !== undefined || anchored === true) return [0, 0];
+  if (only !== undefined) return [0, 0];
   return typeof from === 'number' && typeof to === 'number' ? [from, Math.min(to, rows)] : [0, rows];
 }

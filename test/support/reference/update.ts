@@ -16,16 +16,28 @@ export interface ReferenceRule {
   /** Added for each factor, and for each bias of a side. */
   readonly offset?: number;
   readonly damping?: Readonly<Record<Side, number>>;
+  /** Rows of the model without ratings, which are drawn to themselves. */
+  readonly cold?: Readonly<Record<Side, readonly number[]>>;
+  /** What attributes predict of rows that the model does not have. Default: the mean rows. */
+  readonly priors?: Readonly<Record<Side, readonly number[]>>;
 }
 
 /** The start of an update in float64, rating by rating: see solveNewRows. */
 export function referenceStart(
   model: FactorsById,
   ratings: readonly Triple[],
-  { biases, lambda, prior, offset = 0, damping = { users: 0, items: 0 } }: ReferenceRule,
+  {
+    biases,
+    lambda,
+    prior,
+    offset = 0,
+    damping = { users: 0, items: 0 },
+    cold = { users: [], items: [] },
+    priors,
+  }: ReferenceRule,
 ): FactorsById {
   const known = { users: new Map(model.users), items: new Map(model.items) };
-  const meanRows = { users: meanOf(model.users), items: meanOf(model.items) };
+  const meanRows = priors ?? { users: meanOf(model.users), items: meanOf(model.items) };
   const rank = meanRows.users.length - (biases ? 2 : 0);
   // The columns that are solved: the factors and the side's own bias.
   const free = (side: Side) => [
@@ -42,7 +54,7 @@ export function referenceStart(
       const columns = free(side);
       const solved = new Map<number, readonly number[]>();
       for (const id of start[side].keys()) {
-        if (model[side].has(id)) continue;
+        if (model[side].has(id) && !cold[side].includes(id)) continue;
         const own = ratings
           .map((row) =>
             side === 'users'
@@ -54,7 +66,7 @@ export function referenceStart(
           solved.set(
             id,
             solveRow(
-              meanRows[side],
+              model[side].get(id) ?? meanRows[side],
               columns,
               own.map((row) => ({
                 fixed: known[other].get(row.other) as readonly number[],
