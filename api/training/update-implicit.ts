@@ -287,7 +287,8 @@ function placed(
   attributes: ModelAttributes | undefined,
 ): Float32Array {
   const all = sharedArray(Float32Array, rows * rank);
-  if (attributes) for (let row = 0; row < rows; row++) all.set(constantRow(attributes.coefficients), row * rank);
+  if (attributes)
+    for (let row = 0; row < rows; row++) all.set(constantRow(attributes.coefficients), row * rank);
   positions.forEach((row, at) => all.set(values.subarray(at * rank, (at + 1) * rank), row * rank));
   return all;
 }

@@ -177,8 +177,7 @@ function givenParts(
   const cut = (
     { name: set, layout, side }: AlsDataSet,
     values: Float32Array | Uint8Array = new Float32Array(0),
-  ) =>
-    cutRows(`${name}/${set}`, cuts[side], layout, { values });
+  ) => cutRows(`${name}/${set}`, cuts[side], layout, { values });
   const parts: Readonly<Record<GivenRole, (set: AlsDataSet) => GivenPart[]>> = {
     ratings: ({ side }) => held(ratings[side].blocks),
     tests: () => held(tests),

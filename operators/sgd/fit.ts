@@ -225,9 +225,7 @@ export function fitSgd<Model>(training: SgdTraining, run: FitRun<Model>): Promis
     const { indexed, widened } = found.read;
     const counts = (side: 'users' | 'items') => {
       const own = indexed[side === 'users' ? 'userCounts' : 'itemCounts'];
-      return widened
-        ? widenedCounts(own, training.startCounts?.[side], widened[side])
-        : new Uint32Array(own);
+      return widened ? widenedCounts(own, training.startCounts?.[side], widened[side]) : new Uint32Array(own);
     };
     return {
       about: { algorithm: 'sgd', params },

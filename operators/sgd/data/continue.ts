@@ -281,7 +281,11 @@ interface NormalEquations {
   readonly fixed: Float32Array;
 }
 
-function normalEquations({ ratings, priors }: Side, other: Side, { rank, biases }: SgdParams): NormalEquations {
+function normalEquations(
+  { ratings, priors }: Side,
+  other: Side,
+  { rank, biases }: SgdParams,
+): NormalEquations {
   const { offsets, others, values } = ratings;
   const width = rank + (biases ? 2 : 0);
   const { slotOf, fixed } = fixedRows(others, other, width, rank);

@@ -133,7 +133,7 @@ describe('update of a model of implicit data', () => {
       });
       const one = await model.update(dataset(rows));
       const constants = (coefficients: Model['userCoefficients']) =>
-        Float64Array.from((coefficients?.get(0)?.toJSON() as { coefficients: Float32Array }).coefficients);
+        Float64Array.from(coefficients?.get(0)?.coefficients as Iterable<number>);
       const before = {
         users: factorsById(model.userFactors).set(900, constants(model.userCoefficients)),
         items: factorsById(model.itemFactors).set(901, constants(model.itemCoefficients)),

@@ -133,7 +133,7 @@ describe.each([true, false])('an update, biases %s', (biases) => {
     ];
     const before = factorsOf(base);
     const priorOf = (coefficients: Model['userCoefficients']) =>
-      Array.from((coefficients?.get(0)?.toJSON() as { coefficients: Float32Array }).coefficients);
+      Array.from(coefficients?.get(0)?.coefficients as Iterable<number>);
     const priors = { users: priorOf(base.userCoefficients), items: priorOf(base.itemCoefficients) };
     const start = await base.update(dataset(rows), standing);
     expectStart(base, start, rows, { biases, lambda: 0.07, cold, priors });
