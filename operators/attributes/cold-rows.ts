@@ -146,7 +146,7 @@ function shownKey(ids: KeyColumn, row: number): string {
 }
 
 /** Copies row r to the place `places[r]`, which ascend; runs of adjacent rows at once. */
-function copyRows(from: Float32Array, columns: number, places: Uint32Array, to: Float32Array): void {
+export function copyRows(from: Float32Array, columns: number, places: Uint32Array, to: Float32Array): void {
   for (let start = 0, row = 1; row <= places.length; row++) {
     if (row < places.length && places[row] === places[row - 1] + 1) continue;
     to.set(from.subarray(start * columns, row * columns), places[start] * columns);

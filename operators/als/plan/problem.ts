@@ -11,7 +11,6 @@ import { equationColumns } from '../../tasks/equation-tasks.ts';
 import type { RowRegularization } from '../../tasks/task-types.ts';
 import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import type { SizedAlsParams, RequestedGrids, SumsOfParts } from '../als-params.ts';
-import { implicitNames } from '../implicit/stages.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import { chooseSolver, takesFewer } from '../solver-choice.ts';
 
@@ -314,7 +313,7 @@ export function alsProblem(
 /** Reconstructs from a finished plan the problem for which it was made. */
 export function problemOf(plan: PhysicalPlan): AlsProblem {
   const { sizes, devices, choices, params, datasets } = plan;
-  const anchored = datasets.some(({ name }) => name === implicitNames('users').anchors);
+  const anchored = datasets.some(({ layout }) => layout === 'row-anchors');
   const places = stageNamed(plan, 'place-ratings').at;
   return alsProblem(
     profileOfSizes(sizes),

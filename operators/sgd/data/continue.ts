@@ -4,6 +4,7 @@ import { CounterRandom } from '../../../engine/random.ts';
 import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { hostDevice } from '../../../engine/run/devices.ts';
 import { solveRows } from '../../als/rows/solve-rows.ts';
+import { copyRows } from '../../attributes/cold-rows.ts';
 import type { WidenedRatings } from '../../ratings/ids/relabel.ts';
 import { oneBlock, type RatingBlock } from '../../ratings/ratings.ts';
 import { type FactorModel, takeRows } from '../../serving/factor-model.ts';
@@ -126,18 +127,10 @@ function spreadRows(
   if (rows === places.length) return { values: factors, newRows: new Uint32Array(0) };
   const values = sharedArray(Float32Array, rows * rank);
   const newRows = new Uint32Array(rows - places.length);
-  let found = 0;
-  for (let place = 0; place < rows;) {
-    const row = place - found;
-    if (row === places.length || places[row] > place) {
-      newRows[found++] = place;
-      values.set(other, place++ * rank);
-      continue;
-    }
-    let run = 1;
-    while (row + run < places.length && places[row + run] === place + run) run++;
-    values.set(factors.subarray(row * rank, (row + run) * rank), place * rank);
-    place += run;
+  copyRows(factors, rank, places, values);
+  for (let place = 0, row = 0; place < rows; place++) {
+    if (places[row] === place) row++;
+    else values.set(other, (newRows[place - row] = place) * rank);
   }
   return { values, newRows };
 }
