@@ -1,4 +1,4 @@
-import { type Data, type Field, type RecordBatch, Schema } from 'apache-arrow';
+import { type Data, DataType, type Field, type RecordBatch, Schema } from 'apache-arrow';
 import type { JsonObject } from '../../engine/json.ts';
 import {
   printKeys,
@@ -134,11 +134,12 @@ class Candidates {
 
   /**
    * False if no row with these values of the first key can belong to the result. True for keys of more than 32
-   * bits: their words take longer to compute than the other columns to read.
+   * bits that are not integers: their words take longer to compute than the other columns to read.
    */
   mayHave(values: Data): boolean {
     if (this.#last === undefined || String(values.type) !== String(this.#field.type)) return true;
-    if (this.#first.ofChunks([[values.slice(0, 1)]], 1).words.length > 2) return true;
+    const { words } = this.#first.ofChunks([[values.slice(0, 1)]], 1);
+    if (words.length > 2 && !isLongs(values)) return true;
     for (let at = 0; at < values.length; at += SEARCHED_ROWS) {
       const some = values.slice(at, Math.min(SEARCHED_ROWS, values.length - at));
       if (this.#near(some, this.#last).rows.length > 0) return true;
@@ -147,11 +148,19 @@ class Candidates {
   }
 
   add(batch: RecordBatch): void {
+    const most = Math.max(2 * this.#rows, this.#rows + FEWEST_CANDIDATES);
+    if (this.#last === undefined && this.#count + batch.numRows > most) {
+      // Few rows are sorted for a first bound, and the others are compared with it.
+      const head = most - this.#count;
+      this.add(batch.slice(0, head));
+      this.add(batch.slice(head));
+      return;
+    }
     const candidates = this.#last === undefined ? batch : this.#before(batch, this.#last);
     if (candidates === undefined) return;
     this.#batches.push(candidates);
     this.#count += candidates.numRows;
-    if (this.#count >= Math.max(2 * this.#rows, this.#rows + FEWEST_CANDIDATES)) this.#cut();
+    if (this.#count >= most) this.#cut();
   }
 
   sorted(): Generator<RecordBatch> {
@@ -170,8 +179,16 @@ class Candidates {
    * those before `last`. Otherwise they also have its value.
    */
   #near(values: Data, last: KeyWords): { readonly rows: Uint32Array; readonly isExact: boolean } {
+    const isOnly = this.#keys.length === 1;
+    if (isLongs(values)) {
+      const first = this.#first.ofChunks([[values.slice(0, 1)]], 1);
+      if (wordAt(first.words[0], 0) === wordAt(last.words[0], 0)) {
+        const { descending = false } = this.#keys[0];
+        return { rows: longsUpTo(values, descending, last, isOnly), isExact: isOnly };
+      }
+    }
     const keys = this.#first.ofChunks([[values]], values.length);
-    const isExact = this.#keys.length === 1 && keys.words.length <= 3 && keys.texts.length === 0;
+    const isExact = isOnly && keys.words.length <= 3 && keys.texts.length === 0;
     return { rows: rowsUpTo(keys, last, isExact), isExact };
   }
 
@@ -211,6 +228,29 @@ function rowsUpTo({ words, rows }: KeyWords, last: KeyWords, isLess: boolean): U
     const [own, value] = [wordAt(flags, row), wordAt(high, row)];
     const isUpTo = value < upper || (value === upper && wordAt(low, row) <= lower);
     if (own < flag || (own === flag && isUpTo)) found[count++] = row;
+  }
+  return found.subarray(0, count);
+}
+
+/** True for 64-bit integers, dates and times without nulls. */
+function isLongs({ type, values, nullCount, dictionary }: Data): boolean {
+  const isLong = values instanceof BigInt64Array || values instanceof BigUint64Array;
+  return isLong && !DataType.isDecimal(type) && nullCount === 0 && dictionary === undefined;
+}
+
+/** rowsUpTo of 64-bit integers without nulls: compares the values where they lie, without writing their words. */
+function longsUpTo({ type, values, length }: Data, descending: boolean, last: KeyWords, isLess: boolean) {
+  const halves = new Int32Array(values.buffer, values.byteOffset, 2 * length);
+  const turned = descending ? -1 : 0;
+  const signed = DataType.isInt(type) && !type.isSigned ? turned : turned ^ 0x80000000;
+  const upper = wordAt(last.words[1], 0);
+  const lower = wordAt(last.words[2], 0) - (isLess ? 1 : 0);
+  const found = new Uint32Array(length);
+  let count = 0;
+  for (let row = 0; row < length; row++) {
+    const high = (halves[2 * row + 1] ^ signed) >>> 0;
+    if (high > upper || (high === upper && (halves[2 * row] ^ turned) >>> 0 > lower)) continue;
+    found[count++] = row;
   }
   return found.subarray(0, count);
 }

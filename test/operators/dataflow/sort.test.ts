@@ -124,6 +124,38 @@ it('sorts and takes the first rows as DuckDB does, for any cut into batches and 
   }
 });
 
+it('takes the first of many integers of 64 bits, signed and unsigned, alone and before another key', async () => {
+  const rows = 40_000;
+  const row = Int32Array.from({ length: rows }, (_, n) => n);
+  const drawn = () => BigInt(Math.floor(random() * 5)) * 2n ** 32n + BigInt(Math.floor(random() * 2 ** 32));
+  const signed = BigInt64Array.from({ length: rows }, () => drawn() * (random() < 0.5 ? 1n : -1n));
+  const unsigned = BigUint64Array.from(signed, (value) => BigInt.asUintN(64, value));
+  const few = signed.map((value) => value / 2n ** 32n);
+  for (const given of [signed, unsigned, few]) {
+    const x = vectorFromArray(given).data[0];
+    const whole = batchOf({
+      row: vectorFromArray(row).data[0],
+      x,
+      y: vectorFromArray(row.map((n) => -n)).data[0],
+    });
+    for (const descending of [false, true]) {
+      for (const more of [[], [{ column: 'y' }]]) {
+        const sign = descending ? -1 : 1;
+        const second = more.length > 0 ? -1 : 1;
+        const order = [...row].sort(
+          (a, b) => sign * Number(given[a] > given[b] ? 1 : given[a] < given[b] ? -1 : 0) || second * (a - b),
+        );
+        const found = await run(
+          new TopRows([{ column: 'x', descending }, ...more], 10),
+          cut(whole),
+          whole.schema,
+        );
+        expect(cells(found, 0)).toEqual(order.slice(0, 10));
+      }
+    }
+  }
+});
+
 it('takes the first of many rows, in any order of the input', async () => {
   const rows = 60_000;
   const values = Int32Array.from({ length: rows }, () => Math.floor(random() * 3000));
