@@ -8,6 +8,7 @@ import type { ColdStart } from '../operators/serving/predict.ts';
 import type { RatedRows } from './histories.ts';
 import type { TrainingReport } from './reports/training-report.ts';
 import type { RunSession } from './run-session.ts';
+import type { ItemIndexes } from './serving/build-index.ts';
 
 /** Something that each side of a model may have. */
 export type SidesWith<T> = Readonly<Partial<Record<'user' | 'item', T>>>;
@@ -39,8 +40,8 @@ export interface ModelParts extends Omit<FactorModel, 'userFactors' | 'itemFacto
   readonly metadata?: JsonObject;
   /** Attributes of users or items, with their coefficients. */
   readonly attributes?: SidesWith<ModelAttributes> | undefined;
-  /** The indexes in the folder that the model was loaded from. */
-  readonly indexes?: readonly IndexHead[];
+  /** The indexes in the folder that the model was loaded from, or of a model with the same items. */
+  readonly indexes?: readonly IndexHead[] | ItemIndexes;
   /** The training ratings, if they can be read again. */
   readonly rated?: RatedRows | undefined;
   /** The folder that the model was loaded from. */

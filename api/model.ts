@@ -12,7 +12,7 @@ import { evaluate, type Evaluation } from '../operators/evaluation/evaluate.ts';
 import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate-ranking.ts';
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
-import type { Exclusions } from '../operators/serving/choose-items.ts';
+import { type Exclusions, exclusionsOf } from '../operators/serving/choose-items.ts';
 import type { FactorModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
@@ -32,7 +32,7 @@ import {
   saveIndexes,
   type ServedModel,
 } from './serving/build-index.ts';
-import { coefficientBatch, partsWithRows } from './serving/cold-rows.ts';
+import { type AddedRows, coefficientBatch, type GivenRows, partsWithRows } from './serving/cold-rows.ts';
 import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
 import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
 import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
@@ -100,6 +100,12 @@ export interface SaveOptions {
   readonly histories?: true | Dataset;
 }
 
+/** Data that requests use with one model. */
+interface OfModel {
+  readonly exclude?: Exclusions | undefined;
+  readonly filters?: ItemFilters | undefined;
+}
+
 /** User and item factors with their ids: predicts, recommends, answers requests, and is evaluated. Immutable. */
 export class Model {
   /** f: factors of a user or an item, without biases. */
@@ -153,7 +159,7 @@ export class Model {
       columns: this.columns,
       session: parts.session,
       searches: new Searches(parts.session),
-      indexes: new ItemIndexes(factors, parts.indexes),
+      indexes: parts.indexes instanceof ItemIndexes ? parts.indexes : new ItemIndexes(factors, parts.indexes),
       metadata: this.metadata,
     };
   }
@@ -223,17 +229,34 @@ export class Model {
 
   /**
    * A new model with further items, whose factors follow from their attributes: no training. `rows`: a data
-   * set or objects with the columns of the training's attributes. Items with ratings keep their factors;
-   * items without get those of their new attributes. The model has no index of lists. Throws UsageError for a
-   * model that was trained without attributes of items, DataError for a value that does not fit.
+   * set, the path of a file, or objects, with the columns of the training's attributes. Items with ratings keep
+   * their factors; items without get those of their new attributes. The model has no index of lists, unless
+   * no item changes. Throws UsageError for a model that was trained without attributes of items, DataError for
+   * a value that does not fit.
    */
-  async withItems(rows: Dataset | readonly object[], options: RunOptions = {}): Promise<Model> {
-    return new Model(await partsWithRows(this.#parts, 'item', rows, options));
+  async withItems(rows: GivenRows, options: RunOptions = {}): Promise<Model> {
+    return (await this.extended('item', rows, options)).model;
   }
 
   /** The same for users; those that the model has keep their factors. */
-  async withUsers(rows: Dataset | readonly object[], options: RunOptions = {}): Promise<Model> {
-    return new Model(await partsWithRows(this.#parts, 'user', rows, options));
+  async withUsers(rows: GivenRows, options: RunOptions = {}): Promise<Model> {
+    return (await this.extended('user', rows, options)).model;
+  }
+
+  /** @internal The model with further rows, and their numbers; for a server. */
+  async extended(
+    side: 'user' | 'item',
+    rows: GivenRows,
+    options: RunOptions,
+  ): Promise<AddedRows & { readonly model: Model }> {
+    const { model, ...added } = await partsWithRows(this.#parts, side, rows, options);
+    return { ...added, model: new Model(model) };
+  }
+
+  /** @internal What was read for a model to which rows were added, for this one. */
+  carried({ exclude, filters }: OfModel): OfModel {
+    const { factors } = this.served;
+    return { exclude: exclude && exclusionsOf(exclude, factors), filters: filters?.of(factors.items) };
   }
 
   /** The model as the constructor takes it. */
@@ -255,6 +278,7 @@ export class Model {
       metadata: this.metadata,
       rated: this.rated,
       attributes: this.attributes,
+      indexes: this.served.indexes,
     };
   }
 

@@ -244,13 +244,13 @@ function sampledQueries(served: ServedModel, kind: IndexKind): Float32Array[] {
 
 /** The indexes of a model: built, or in files of its folder, which are read when they are first used. */
 export class ItemIndexes implements UsedIndexes {
-  readonly #factors: FactorModel;
+  readonly #factors: Pick<FactorModel, 'items' | 'itemFactors'>;
   readonly #heads = new Map<IndexKind, IndexHeader>();
   readonly #files = new Map<IndexKind, string>();
   readonly #built = new Map<IndexKind, StoredIndex>();
   #checksum: Promise<number> | undefined;
 
-  constructor(factors: FactorModel, heads: readonly IndexHead[] = []) {
+  constructor(factors: Pick<FactorModel, 'items' | 'itemFactors'>, heads: readonly IndexHead[] = []) {
     this.#factors = factors;
     for (const { file, header } of heads) {
       this.#heads.set(header.kind, header);

@@ -15,11 +15,15 @@ import { type ModelAttributes, withAttributeRows } from '../../operators/attribu
 import { RowEncoder } from '../../operators/attributes/encode-rows.ts';
 import { type AttributeEncoding, GrowingRows } from '../../operators/attributes/encoding.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
-import { Dataset } from '../dataset.ts';
+import { Dataset, datasetOf } from '../dataset.ts';
 import { storedAttributes } from '../loaded-parts.ts';
 import { joinedFactors, type ModelParts, sidesOf } from '../model-parts.ts';
 import { readyPlan } from '../run-rows.ts';
 import type { RunOptions } from '../run-session.ts';
+import { openById } from './item-filters.ts';
+
+/** Rows of attributes: a data set, the path of a file of any supported format, or objects. */
+export type GivenRows = Dataset | string | readonly object[];
 
 /** The coefficients of a side as one batch of rows. */
 export function coefficientBatch(attributes: ModelAttributes | undefined): RecordBatch | undefined {
@@ -38,36 +42,64 @@ function encoderOf(encoding: AttributeEncoding): RowEncoder {
   return encoder;
 }
 
+/** Numbers of the rows of attributes that a model got. */
+export interface AddedRows {
+  readonly added: number;
+  /** Rows without ratings that the model had, and that have the factors of their new attributes now. */
+  readonly changed: number;
+  /** Rows with ratings, which keep their factors. */
+  readonly kept: number;
+  /** Rows without any attribute that the training knew: they have the factors of an average row. */
+  readonly bare: number;
+}
+
+/** The attributes of a side. Throws UsageError for a model that has none. */
+export function requireModelAttributes(
+  attributes: ModelParts['attributes'],
+  side: 'user' | 'item',
+): ModelAttributes {
+  const own = attributes?.[side];
+  if (own !== undefined) return own;
+  throw new UsageError(
+    `the model has no attributes of ${side}s, so the factors of further ${side}s are unknown`,
+    { advice: `Train it with ${side}Attributes` },
+  );
+}
+
 /** The parts of a model with further items or users: see Model.withItems. */
 export async function partsWithRows(
   parts: ModelParts,
   side: 'user' | 'item',
-  given: Dataset | readonly object[],
+  given: GivenRows,
   options: RunOptions,
-): Promise<ModelParts> {
+): Promise<AddedRows & { readonly model: ModelParts }> {
   const method = side === 'item' ? 'withItems' : 'withUsers';
   checkOptions(method, options, runOptionNames);
-  const attributes = parts.attributes?.[side];
-  if (attributes === undefined)
-    throw new UsageError(
-      `the model has no attributes of ${side}s, so ${method} cannot compute their factors`,
-      {
-        advice: `Train it with ${side}Attributes`,
-      },
-    );
+  const attributes = requireModelAttributes(parts.attributes, side);
+  const { session } = parts;
+  const { type } = parts[`${side}s`];
+  const data = typeof given === 'string' ? await openRows(given, attributes, type, session) : given;
   const rows =
-    given instanceof Dataset
-      ? await datasetRows(given, attributes, parts.session, options)
-      : plainRows(method, given, attributes, parts[`${side}s`].type);
+    data instanceof Dataset
+      ? await datasetRows(data, attributes, session, options)
+      : plainRows(method, data, attributes, type);
   const { added, changed, kept, model } = extendedParts(parts, side, rows, attributes);
+  const { offsets } = rows.matrix;
+  // Each row has the constant feature.
+  const bare = offsets.subarray(1).filter((end, row) => end - offsets[row] === 1).length;
   const texts = [
     `${formatCount(added)} ${side}s added by their attributes`,
     ...(changed > 0 ? [`${formatCount(changed)} without ratings got factors of their new attributes`] : []),
     ...(kept > 0 ? [`${formatCount(kept)} are known and keep their factors`] : []),
+    ...(bare > 0
+      ? [
+          `${formatCount(bare)} have no attribute that the training knew, and the factors of an average ${side}`,
+        ]
+      : []),
     ...(rows.withoutId > 0 ? [`${formatCount(rows.withoutId)} rows without an id are left out`] : []),
   ];
   options.onEvent?.({ type: 'note', code: 'rows-added', count: added, text: texts.join(', ') });
-  return model;
+  return { added, changed, kept, bare, model };
 }
 
 /** The parts with further rows of a side. The indexes of items are dropped where the items change. */
@@ -92,7 +124,7 @@ export function extendedParts(
   );
   const model: ModelParts = {
     ...kept,
-    ...(side === 'user' && indexes && { indexes }),
+    ...((side === 'user' || extended.added + extended.changed === 0) && indexes && { indexes }),
     [`${side}s`]: extended.ids,
     [`${side}Factors`]: extended.factors,
     [`${side}Counts`]: extended.counts,
@@ -100,6 +132,17 @@ export function extendedParts(
     metadata: metadata && { ...metadata, [`${side}s`]: keyCount(extended.ids) },
   };
   return { ...extended, model };
+}
+
+/** Opens a file of attributes. Its ids are read as text if those of the model are. */
+async function openRows(
+  path: string,
+  { id }: ModelAttributes,
+  type: KeyType,
+  session: ModelParts['session'],
+): Promise<Dataset> {
+  const { source } = await openById(path, () => id, type === 'utf8');
+  return datasetOf(session, source);
 }
 
 async function datasetRows(
@@ -120,9 +163,12 @@ function plainRows(
   type: KeyType,
 ): AttributeRows {
   if (!Array.isArray(given) || given.some((row) => typeof row !== 'object' || row === null))
-    throw new UsageError(`${method} takes a data set or an array of objects, got ${shown(given)}`, {
-      advice: `For example [{ ${id}: 1, ${encoding.columns[0]?.name ?? 'category'}: ... }]`,
-    });
+    throw new UsageError(
+      `${method} takes a data set, the path of a file or an array of objects, got ${shown(given)}`,
+      {
+        advice: `For example [{ ${id}: 1, ${encoding.columns[0]?.name ?? 'category'}: ... }]`,
+      },
+    );
   const objects = given as readonly Readonly<Record<string, unknown>>[];
   const ids = objects.map((row, at) => {
     const value = row[id];

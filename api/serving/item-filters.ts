@@ -43,10 +43,11 @@ export class ItemFilters {
   readonly #rows: readonly AttributeRows[];
   readonly #made = new Map<string, ItemFilter>();
   readonly #most: number;
+  readonly #id: string;
 
-  /** @internal */
-  constructor(keys: KeyColumn, schema: Schema, rows: readonly AttributeRows[]) {
-    [this.#keys, this.schema, this.#rows] = [keys, schema, rows];
+  /** @internal `id`: the column of ids. */
+  constructor(keys: KeyColumn, schema: Schema, rows: readonly AttributeRows[], id: string) {
+    [this.#keys, this.schema, this.#rows, this.#id] = [keys, schema, rows, id];
     this.#most = Math.max(
       LEAST_KEPT,
       Math.min(MOST_KEPT, Math.floor(KEPT_BYTES / Math.max(1, keyCount(keys)))),
@@ -69,6 +70,17 @@ export class ItemFilters {
     const [oldest] = this.#made.keys();
     if (this.#made.size > this.#most) this.#made.delete(oldest);
     return found;
+  }
+
+  /** @internal The attributes of the items of another model. */
+  of(keys: KeyColumn): ItemFilters {
+    if (keys === this.#keys) return this;
+    const lookup = lookupOf(keys);
+    const rows = this.#rows.map(({ batch }) => ({
+      batch,
+      positions: batchPositions(lookup, batch, this.#id),
+    }));
+    return new ItemFilters(keys, this.schema, rows, this.#id);
   }
 
   #make(condition: string | Column): ItemFilter {
@@ -140,5 +152,5 @@ export async function readItemFilters(
   const ofItems = `${formatCount(known)} of ${counted(keyCount(items), 'item')}`;
   const text = `${path} has attributes of ${ofItems}; ${counted(all - known, 'other row')}`;
   if (known < keyCount(items)) options.onEvent?.({ type: 'note', text });
-  return new ItemFilters(items, await dataset.schema(), rows);
+  return new ItemFilters(items, await dataset.schema(), rows, id);
 }

@@ -12,7 +12,7 @@ import type { IncomingMessage, Server } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setImmediate as polled, setTimeout as pause } from 'node:timers/promises';
 import { UsageError } from '../../engine/errors.ts';
-import { type Access, headCheck } from './check-head.ts';
+import { type Access, headCheck, isLoopback } from './check-head.ts';
 import { HttpError, refusalOf } from './http-error.ts';
 import type { ServedModels } from './loaded-model.ts';
 import type { Metrics } from './metrics.ts';
@@ -83,6 +83,13 @@ export async function openServer(
     server.route({
       method: route.method,
       url: urlOf(route.path),
+      onRequest: async () => {
+        if (route.writes && options.token === undefined && !isLoopback(host))
+          throw new HttpError(
+            'FORBIDDEN',
+            'a server without a token takes no changes from other machines. Start it with --token-file',
+          );
+      },
       preParsing: ({ raw }, _reply, payload, done) => {
         holdBody(transfers, raw, payload, options.bodyBytes);
         done(null, payload);

@@ -3,6 +3,7 @@ import { readdir, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CancelledError } from '../../engine/errors.ts';
 import { reportError } from '../report/report-error.ts';
+import type { AddedRows } from './added-rows.ts';
 import type { LoadedModel, ServedModels } from './loaded-model.ts';
 import type { Metrics } from './metrics.ts';
 
@@ -13,7 +14,7 @@ export interface ReloadingOptions {
   readonly folder: string;
   /** Time between two looks at the folder; 0 for none. */
   readonly pollMilliseconds: number;
-  readonly load: () => Promise<LoadedModel>;
+  readonly load: (added: AddedRows) => Promise<LoadedModel>;
   readonly metrics: Metrics;
   readonly note: (text: string) => void;
   readonly warn: (text: string) => void;
@@ -88,12 +89,9 @@ export class Reloading {
       const state = await folderState(folder);
       this.#handled = state;
       try {
-        const loaded = await load();
-        if ((await folderState(folder)) !== state && attempt < MOST_ATTEMPTS) {
-          await loaded.model.close();
-          continue;
-        }
-        this.#models.replace(loaded);
+        const rests = async () => (await folderState(folder)) === state || attempt >= MOST_ATTEMPTS;
+        const loaded = await this.#models.reload(load, rests);
+        if (loaded === undefined) continue;
         metrics.reloaded('ok');
         const seconds = ((performance.now() - start) / 1000).toFixed(2);
         note(`loaded ${folder} again in ${seconds} s: model ${loaded.version}`);

@@ -2,7 +2,8 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { HttpError } from './http-error.ts';
 import type { ServedModels } from './loaded-model.ts';
-import { readId, readObject, type Route } from './route.ts';
+import { readId } from './read-id.ts';
+import { readObject, type Route } from './route.ts';
 
 export interface ServerLimits {
   /** Most requests to the model at a time. */
@@ -52,7 +53,7 @@ export class Requests {
     const work = this.#models
       .use(async (loaded) => {
         void reply.header('x-factorflow-model', loaded.version);
-        return route.respond({ ...input, signal: deadline.signal }, loaded);
+        return route.respond({ ...input, signal: deadline.signal }, loaded, this.#models);
       })
       .finally(() => this.#running--);
     const answer = JSON.stringify(await deadline.within(work));

@@ -1,8 +1,8 @@
 import { UsageError } from '../../engine/errors.ts';
 import type { Id, JsonObject } from '../../index.ts';
 import { nearestName } from '../../operators/params/nearest-name.ts';
-import { shown } from '../options/kinds.ts';
-import type { LoadedModel } from './loaded-model.ts';
+import type { LoadedModel, ServedModels } from './loaded-model.ts';
+import { readId, short } from './read-id.ts';
 
 /**
  * A value of a request, in its query or its body. Its JSON schema is the one description: values are read by
@@ -40,15 +40,20 @@ interface RouteSpec<Q extends Fields, B extends Fields> {
   readonly body?: B;
   /** Schema of the answer. */
   readonly answer: JsonObject;
-  readonly respond: (input: RouteInput<Q, B>, loaded: LoadedModel) => Promise<object>;
+  /** True if the request changes the model for all clients. */
+  readonly writes?: boolean;
+  readonly respond: (
+    input: RouteInput<Q, B>,
+    loaded: LoadedModel,
+    models: Pick<ServedModels, 'add'>,
+  ) => Promise<object>;
 }
 
 /** A route as data: the server answers by it, and the OpenAPI document describes it. */
-export interface Route extends Pick<RouteSpec<Fields, Fields>, 'method' | 'path' | 'summary' | 'answer'> {
+export interface Route extends Omit<RouteSpec<Fields, Fields>, 'query' | 'body'> {
   /** Schemas of the query and of the body. */
   readonly query: ObjectSchema;
   readonly body: ObjectSchema;
-  readonly respond: (input: RouteInput<Fields, Fields>, loaded: LoadedModel) => Promise<object>;
 }
 
 /** A route, independent of the types of its fields. */
@@ -60,7 +65,7 @@ export function defineRoute<
     ...rest,
     query: schemaOf(query ?? {}),
     body: schemaOf(body ?? {}),
-    respond: (input, loaded) => respond(input as RouteInput<Q, B>, loaded),
+    respond: (input, ...given) => respond(input as RouteInput<Q, B>, ...given),
   };
 }
 
@@ -100,9 +105,8 @@ export function readObject(
   given: unknown,
   where: string,
 ): Readonly<Record<string, unknown>> {
-  if (typeof given !== 'object' || given === null || Array.isArray(given))
-    throw new UsageError(`the ${where} must be an object, got ${short(given)}`);
-  const unknown = Object.keys(given).find((name) => !Object.hasOwn(properties, name));
+  const object = objectOf(given, where);
+  const unknown = Object.keys(object).find((name) => !Object.hasOwn(properties, name));
   if (unknown !== undefined) {
     const names = Object.keys(properties);
     const near = nearestName(unknown, names);
@@ -111,7 +115,7 @@ export function readObject(
     });
   }
   const values = Object.entries(properties).map(([name, schema]) => {
-    const value: unknown = Object.hasOwn(given, name) ? (given as Record<string, unknown>)[name] : undefined;
+    const value: unknown = Object.hasOwn(object, name) ? object[name] : undefined;
     if (value !== undefined) return [name, readValue(schema, value, name)];
     if (required.includes(name)) throw new UsageError(`the ${where} has no field ${name}`);
     return [name, schema.default];
@@ -156,28 +160,20 @@ function readList({ items, minItems = 0, maxItems }: JsonObject, given: unknown,
     );
   if (typeof given === 'string' && parts.includes(''))
     throw new UsageError(`${name} has an empty id between its commas`);
-  return parts.map((one, at) =>
-    isIds ? readId(one, name) : readObject(item as ObjectSchema, one, `${name.slice(0, -1)} ${at + 1}`),
-  );
+  return parts.map((one, at) => {
+    const what = `${name.slice(0, -1)} ${at + 1}`;
+    if (isIds) return readId(one, name);
+    return item.additionalProperties === true
+      ? objectOf(one, what)
+      : readObject(item as ObjectSchema, one, what);
+  });
+}
+
+/** Returns an object of any fields. Throws UsageError for anything else. */
+function objectOf(given: unknown, where: string): Readonly<Record<string, unknown>> {
+  if (typeof given === 'object' && given !== null && !Array.isArray(given))
+    return given as Readonly<Record<string, unknown>>;
+  throw new UsageError(`the ${where} must be an object, got ${short(given)}`);
 }
 
 const counted = (value: unknown) => Number(value).toLocaleString('en-US');
-
-/** Throws UsageError unless it is an id that JSON holds exactly. */
-export function readId(given: unknown, name: string): Id {
-  if (typeof given === 'string') return given;
-  if (typeof given === 'number' && Number.isSafeInteger(given)) return given;
-  const advice =
-    typeof given === 'number' && Number.isInteger(given)
-      ? { advice: 'Give whole numbers beyond 2^53 as text' }
-      : {};
-  throw new UsageError(`${name} must be an id, a whole number or a text, got ${short(given)}`, advice);
-}
-
-/** A value for a message, cut after a hundred characters. */
-function short(given: unknown): string {
-  if (Array.isArray(given)) return `a list of ${given.length}`;
-  if (typeof given === 'object' && given !== null) return 'an object';
-  const text = shown(given) ?? String(given);
-  return text.length > 100 ? `${text.slice(0, 100)}...` : text;
-}

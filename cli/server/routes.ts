@@ -1,6 +1,7 @@
 import type { RatedItem } from '../../api/serving/fold-in-request.ts';
 import { UsageError } from '../../engine/errors.ts';
 import type { Id, JsonObject, UserRecommendations } from '../../index.ts';
+import type { SentRow } from './added-rows.ts';
 import { HttpError } from './http-error.ts';
 import { filterOf } from './item-filter.ts';
 import { idsForJson, type LoadedModel, requireKnown } from './loaded-model.ts';
@@ -319,6 +320,47 @@ function predictionOf(loaded: LoadedModel, { user, item }: FieldValues<typeof pa
   };
 }
 
+/** Adds items, or users, that attributes describe. */
+const add = (['item', 'user'] as const).map((side) =>
+  defineRoute({
+    method: 'POST',
+    path: `/${side}s`,
+    summary: `Adds ${side}s by their attributes, without training, for all clients`,
+    writes: true,
+    body: {
+      [`${side}s`]: {
+        describe: `objects with an id and the attributes of the training, which /model names; an id again replaces the attributes`,
+        schema: {
+          type: 'array',
+          minItems: 1,
+          maxItems: MOST_LISTED,
+          items: { type: 'object', additionalProperties: true },
+        },
+        required: true,
+      } satisfies Field<readonly SentRow[]>,
+    },
+    answer: answerSchema({
+      added: { type: 'integer', description: 'new ones' },
+      changed: { type: 'integer', description: 'known ones without ratings, with other attributes now' },
+      kept: { type: 'integer', description: 'known ones with ratings, which do not change' },
+      bare: { type: 'integer', description: 'of all, those without any attribute that the training knew' },
+      [`${side}s`]: { type: 'integer', description: 'all of the model' },
+    }),
+    respond: async ({ body, signal }, _, models) => {
+      const rows = (body as Readonly<Record<string, readonly SentRow[]>>)[`${side}s`];
+      const { counts, loaded } = await models.add(side, rows, signal);
+      const { itemCount, userCount } = loaded.model;
+      const { added, changed, kept, bare } = counts;
+      return { added, changed, kept, bare, [`${side}s`]: side === 'item' ? itemCount : userCount };
+    },
+  }),
+);
+
+const attributesSchema = answerSchema({
+  id: { type: 'string', description: 'the field of the id' },
+  columns: listOf(answerSchema({ ...name, kind: { type: 'string' } })),
+});
+
 const formSchema = { type: 'string', enum: ['integer', 'string'] };
 
 export const describeModel = defineRoute({
@@ -332,6 +374,10 @@ export const describeModel = defineRoute({
     users: { type: 'integer' },
     items: { type: 'integer' },
     ids: answerSchema({ user: formSchema, item: formSchema }),
+    attributes: {
+      ...answerSchema({}, { user: attributesSchema, item: attributesSchema }),
+      description: 'by which items and users are added',
+    },
   }),
   respond: async (_, { model, forms, version, loadedAt }) => {
     const form = (side: 'user' | 'item') => (forms[side] === 'number' ? 'integer' : 'string');
@@ -342,6 +388,12 @@ export const describeModel = defineRoute({
       users: model.userCount,
       items: model.itemCount,
       ids: { user: form('user'), item: form('item') },
+      attributes: Object.fromEntries(
+        Object.entries(model.attributes ?? {}).map(([side, { id: field, encoding }]) => [
+          side,
+          { id: field, columns: encoding.columns.map(({ name: column, kind }) => ({ name: column, kind })) },
+        ]),
+      ),
     };
   },
 });
@@ -355,5 +407,6 @@ export const routes: readonly Route[] = [
   ...similar,
   predict,
   predictMany,
+  ...add,
   describeModel,
 ];

@@ -2,6 +2,7 @@ import { formatCount } from '../../engine/format.ts';
 import { collectGarbage } from '../../engine/threads/collect-garbage.ts';
 import type { EventSink } from '../../index.ts';
 import { reportError } from '../report/report-error.ts';
+import type { AddedRows } from './added-rows.ts';
 import { isLoopback } from './check-head.ts';
 import { loadFastify } from './load-fastify.ts';
 import { loadModel, type ModelData, ServedModels } from './loaded-model.ts';
@@ -41,7 +42,7 @@ export async function serveModel(options: ServeOptions): Promise<Served> {
   const server = await openServer(fastify, models, metrics, { ...options, onFailure });
   if (options.token === undefined && !isLoopback(server.host))
     warn(`anyone who reaches ${options.host} may ask: the server has no token. Give it one by --token-file`);
-  const load = () => loadModel(data);
+  const load = (added: AddedRows) => loadModel(data, added);
   const { folder } = data;
   const reloading = new Reloading(models, state, { folder, pollMilliseconds, load, metrics, note, warn });
   onHangup?.(() => void reloading.reload());

@@ -130,6 +130,20 @@ export class Exclusions {
   }
 }
 
+/** The pairs for a model that has all users and items for which they were read, and others. */
+export function exclusionsOf(exclusions: Exclusions, model: FactorModel): Exclusions {
+  const users = lookupOf(exclusions.users).positionsOf(model.users);
+  const placeOf = lookupOf(model.items).positionsOf(exclusions.items);
+  const offsets = new Int32Array(users.length + 1);
+  const indices = new Uint32Array(exclusions.pairs);
+  users.forEach((before, user) => {
+    let end = offsets[user];
+    if (before !== UNKNOWN_KEY) for (const item of exclusions.of(before)) indices[end++] = placeOf[item];
+    offsets[user + 1] = end;
+  });
+  return new Exclusions(model, { offsets, indices }, exclusions.unknownPairs);
+}
+
 /**
  * The pairs as a block over the users and items of a model. It may be another model than the one for which
  * they were read, if its ids are among that model's, with items in the same order.

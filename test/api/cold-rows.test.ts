@@ -165,8 +165,9 @@ describe('withItems', () => {
 
   it('refuses what it cannot use', async () => {
     const bad: readonly [unknown, typeof UsageError | typeof DataError, string][] = [
-      [5, UsageError, 'withItems takes a data set or an array of objects, got 5'],
-      [[5], UsageError, 'withItems takes a data set or an array of objects'],
+      [5, UsageError, 'withItems takes a data set, the path of a file or an array of objects, got 5'],
+      [[5], UsageError, 'withItems takes a data set, the path of a file or an array of objects'],
+      ['none.csv', DataError, 'none.csv'],
       [[{ genre: 'War' }], UsageError, 'row 1 of withItems has no id in sku'],
       [[products[0], products[0]], DataError, 'the id 1 has attributes twice, in rows 1 and 2'],
       [[{ sku: 99, price: 'cheap' }], DataError, '"cheap" is not a number'],

@@ -50,6 +50,10 @@ export const command = defineCommand({
     itemsIdCol: text('its column of ids', {
       defaultText: "the model's item column, or item, movieId, id and the like",
     }),
+    itemAttributes: text(
+      "file with attributes of items, with the columns of the training's: items without ratings are served, too",
+    ),
+    userAttributes: text('the same for users'),
     index: indexOption,
     ...nameOptions,
     ...columnOptions,
@@ -107,6 +111,10 @@ export const command = defineCommand({
                   signal,
                   onEvent,
                 }),
+        attributeFiles: {
+          ...(values.itemAttributes !== undefined && { item: values.itemAttributes }),
+          ...(values.userAttributes !== undefined && { user: values.userAttributes }),
+        },
         readNames: (model) => readNames(session, values, { signal, onEvent }, { model }),
         onEvent,
       },

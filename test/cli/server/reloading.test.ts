@@ -177,7 +177,7 @@ it('a replaced model is closed after its last request', async () => {
     await gate.promise;
     return version;
   });
-  models.replace(named('new'));
+  await models.reload(async () => named('new'));
   expect(await models.use(async ({ version }) => version)).toBe('new');
   expect([closed, released]).toEqual([[], 0]);
   gate.resolve();
