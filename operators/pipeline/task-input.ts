@@ -169,10 +169,12 @@ export class RowUnit {
       if (spilled) steps.move(STAGE, ref, SPILL, this.#place, { as });
       steps.handOut(STAGE, spilled ? as : ref, this.#place);
       const [partition] = (await runSteps(steps.steps, ctx)).handed;
-      const bytes = pieceOf(partition, piece) as Uint8Array;
+      const stored = pieceOf(partition, piece) as Uint8Array;
+      // The memory of a file's rows is reused after they are freed, and a join or a sort may still hold batches.
+      const bytes = spilled ? stored.slice() : stored;
+      if (spilled) await freeAt(ctx, STAGE, this.#place, [as]);
       if (bytes.length > 0 && !isIpc(bytes)) yield* unpackedRows(bytes, schema);
       else if (bytes.length > 0) for (const batch of openIpc(bytes)) yield columnsAs(batch, schema);
-      if (spilled) await freeAt(ctx, STAGE, this.#place, [as]);
     }
   }
 

@@ -21,6 +21,7 @@ import {
   count,
   type Dataset,
   last,
+  lit,
   mean,
   median,
   rowNumber,
@@ -385,4 +386,22 @@ describe('the files of exchanges', () => {
       expect(readdirSync(spillDir)).not.toContain(left);
     expect(readdirSync(spillDir)).toHaveLength(1);
   });
+});
+
+it('rows from files stay as they are while others are read: a join whose rows are too many for tasks to return', async () => {
+  await using session = await open(1, { inFiles: true });
+  const rows = rowsOf(session).withColumn('one', lit(1));
+  const words = rows.select('one', col('word').as('other'), col('row').as('from'));
+  let found = 0;
+  for await (const batch of rows.join(words, 'one')) {
+    const [others, from] = ['other', 'from'].map((name) => batch.getChild(name)!);
+    for (let i = 0; i < batch.numRows; i++) {
+      const row = Number(from.get(i));
+      if (others.get(i) !== (row % 5 === 0 ? null : `word ${row % 31}`))
+        throw new Error(`row ${row}: ${others.get(i)}`);
+    }
+    found += batch.numRows;
+    if (found > 200_000) break;
+  }
+  expect(found).toBeGreaterThan(200_000);
 });
