@@ -2,7 +2,7 @@
 import { flagWords, readRecord, type Recorded } from '../reproduce/command.ts';
 import { publishedFiles } from '../reproduce/formats.ts';
 import { describeLoad, describeRatings, type MeasuredRun } from '../reproduce/measure-run.ts';
-import type { MeasuredSet } from '../reproduce/reproduce.ts';
+import { attributesName, type MeasuredSet } from '../reproduce/reproduce.ts';
 import { type PublishedRun, runs } from '../reproduce/runs.ts';
 import { readSettings, settingsFile } from '../reproduce/search.ts';
 import { type PublishedSet, publishedRows, sets } from '../reproduce/sets.ts';
@@ -35,6 +35,8 @@ no files.
 weights, iALS's (w with λ (n_u + w n)) and Spark's (α with λ n^ν), with their parameters
 together and each iteration, then larger ranks. The chosen settings are kept in
 \`scripts/reproduce/settings/\`. The test part is ranked once, by the model of the final training.
+\`--attributes\` trains a second time, with the words or tags of the items, which DIR has as
+\`citeulike-t/words.parquet\` (item, word, count) and \`citeulike-a/tags.parquet\` (item, tag).
 \`npm run reproduce -- --help\` lists all flags.
 
 Pairs of users and items without a training row count as misses. Before training, the command counts test
@@ -61,11 +63,27 @@ export function publishedPage(): string {
 function setSection(set: PublishedSet): string {
   const { source, rows } = publishedRows(set.name);
   const record = readRecord<MeasuredSet>(set.name);
-  const own = record && { name: `**FactorFlow, rank ${record.settings.rank}**`, values: record.metrics };
-  const table = markdownTable(resultCells(own === undefined ? rows : [...rows, own]));
+  const withAttributes = readRecord<MeasuredSet>(attributesName(set.name));
+  const own = (name: string, measured: MeasuredSet | undefined) =>
+    measured
+      ? [{ name: `**FactorFlow, ${name}rank ${measured.settings.rank}**`, values: measured.metrics }]
+      : [];
+  const table = markdownTable(
+    resultCells([...rows, ...own('', record), ...own('with attributes, ', withAttributes)]),
+  );
   return (
     `\n## ${set.title}\n\n${table}\nPublished rows: ` +
-    `${source}.\n\n${record === undefined ? notMeasured(set) : measuredBy(set, record)}`
+    `${source}.\n\n${record === undefined ? notMeasured(set) : measuredBy(set, record)}` +
+    (withAttributes === undefined ? '' : `\n${attributesBy(set, withAttributes)}`)
+  );
+}
+
+function attributesBy({ name, attributes }: PublishedSet, record: Recorded<MeasuredSet>): string {
+  const { settings, users, machine, commit } = record;
+  return (
+    `    npm run reproduce -- ${name} --data DIR --attributes\n\nSettings: \`--implicit ` +
+    `${flagWords(settings).join(' ')}\`; ${users.toLocaleString('en-US')} users. ${machine}, commit ${commit}. ` +
+    `${attributes?.remark}\n`
   );
 }
 

@@ -19,6 +19,8 @@ export interface SetOptions extends CommonOptions {
   readonly data: string;
   readonly search: boolean;
   readonly allowLeaked: boolean;
+  /** Trains a second time with attributes of the items. */
+  readonly attributes: boolean;
   /** Candidates that are train pairs are ranked too. */
   readonly keepSeen: boolean;
   /** Trials of each random search, if not the set's own number. */
@@ -44,6 +46,7 @@ Published splits, which are trained on and evaluated: ${setNames}
 
   --data DIR        folder with the set's files, or with folders of sets [default: FACTORFLOW_DATA]
   --search          choose the settings anew, on a part of the training pairs, and keep them
+  --attributes      train a second time, with the words or tags of the items
   --trials N        trials of each random search [default: by the set]
   --settings FILE   settings that are used, or kept [default: scripts/reproduce/settings/NAME.json]
   --seen-candidates keep | leave-out: candidates that are training pairs [default: leave-out]
@@ -76,6 +79,7 @@ const definitions = {
   set: {
     data: { type: 'string' },
     search: { type: 'boolean' },
+    attributes: { type: 'boolean' },
     'allow-leaked': { type: 'boolean' },
     'seen-candidates': { type: 'string' },
     trials: { type: 'string' },
@@ -121,12 +125,18 @@ export function readOptions(args: readonly string[]): SetOptions | RunOptions | 
     ...common,
     data,
     search: values.search ?? false,
+    attributes: attributesOf(set!, values.attributes),
     allowLeaked: values['allow-leaked'] ?? false,
     keepSeen:
       oneOf('seen-candidates', ['keep', 'leave-out'], values['seen-candidates'] ?? 'leave-out') === 'keep',
     trials: whole('trials', values.trials),
     settings: values.settings ?? settingsFile(name),
   };
+}
+
+function attributesOf({ name, attributes }: PublishedSet, given = false): boolean {
+  if (!given || attributes !== undefined) return given;
+  throw new UsageError(`--attributes cannot be used with ${name}, whose items have none`);
 }
 
 function parseFlags(args: readonly string[]) {

@@ -3,7 +3,7 @@
  * published ones. Every `factorflow` command that it runs is printed; it downloads nothing.
  * docs/measured/published-tables.md has the names.
  *
- *     npm run reproduce -- NAME [--data DIR] [--search] [--scale X] [--small]
+ *     npm run reproduce -- NAME [--data DIR] [--search] [--attributes] [--scale X] [--small]
  */
 import { join } from 'node:path';
 import { describeMachine } from '../../bench/machine.ts';
@@ -19,9 +19,9 @@ import {
 } from './measure-run.ts';
 import { help, readOptions, type RunOptions, type SetOptions } from './options.ts';
 import type { PublishedRun } from './runs.ts';
-import { readSettings, searchSettings, writeSettings } from './search.ts';
+import { readSettings, searchSettings, settingsFile, writeSettings } from './search.ts';
 import { publishedRows } from './sets.ts';
-import { countSplit, describeCounts, findSplit, type SplitFiles } from './split.ts';
+import { convertAttributes, countSplit, describeCounts, findSplit, type SplitFiles } from './split.ts';
 import {
   coursesOf,
   iterationCells,
@@ -65,8 +65,29 @@ async function reproduceSet(options: SetOptions): Promise<void> {
   console.log(`${set.title}; ${describeMachine()}`);
   const files = await checkedSplit(options);
   const measured = measure(options, files, settingsOf(options, files.train));
-  printSet(options, measured);
-  if (options.record) writeRecord<MeasuredSet>(set.name, measured);
+  const withAttributes = options.attributes ? await measureAttributes(options, files) : undefined;
+  printSet(options, measured, withAttributes);
+  if (!options.record) return;
+  writeRecord<MeasuredSet>(set.name, measured);
+  if (withAttributes !== undefined) writeRecord<MeasuredSet>(attributesName(set.name), withAttributes);
+}
+
+/** Name of the settings and of the result with attributes of the items. */
+export function attributesName(set: string): string {
+  return `${set}-attributes`;
+}
+
+async function measureAttributes(options: SetOptions, files: SplitFiles): Promise<MeasuredSet> {
+  const { set } = options;
+  await using session = await Session.create({ device: 'cpu' });
+  const converted = await convertAttributes(session, set.attributes!, options);
+  const settings = settingsFile(attributesName(set.name));
+  const flags = settingsOf({ ...options, search: false, settings }, files.train);
+  return measure(options, files, {
+    'item-attributes': converted,
+    'item-attributes-cols': 'words:words',
+    ...flags,
+  });
 }
 
 /** The split's files. Throws DataError if test pairs are in the training part and must not be. */
@@ -135,10 +156,18 @@ function measure(options: SetOptions, files: SplitFiles, settings: Flags): Measu
   return { settings, metrics, users, trainSeconds: trained.seconds, evaluateSeconds: seconds };
 }
 
-function printSet({ set, small, settings }: SetOptions, measured: MeasuredSet): void {
+function printSet(
+  { set, small, settings }: SetOptions,
+  measured: MeasuredSet,
+  withAttributes: MeasuredSet | undefined,
+): void {
   const { source, rows } = publishedRows(set.name);
   const own = small ? 'FactorFlow (--small)' : 'FactorFlow';
-  console.log(`\n${textTable(resultCells([...rows, { name: own, values: measured.metrics }]))}\n`);
+  const measuredRows = [
+    { name: own, values: measured.metrics },
+    ...(withAttributes ? [{ name: `${own}, with attributes`, values: withAttributes.metrics }] : []),
+  ];
+  console.log(`\n${textTable(resultCells([...rows, ...measuredRows]))}\n`);
   console.log(`published rows: ${source}`);
   const [training, evaluating] = [measured.trainSeconds, measured.evaluateSeconds].map((s) => s.toFixed(1));
   console.log(

@@ -17,8 +17,20 @@ export interface PublishedSet {
   readonly metrics: readonly string[];
   readonly k: readonly number[];
   readonly search: SearchPlan;
+  /** Words or tags of the items, for --attributes. */
+  readonly attributes?: AttributeFile;
   /** A sentence for the page of published tables. */
   readonly remark?: string;
+}
+
+/** A Parquet file with rows of an item, a word and, if words have counts, `count`. */
+export interface AttributeFile {
+  /** Path inside a folder of sets. */
+  readonly file: string;
+  /** The column of the words: whole numbers. */
+  readonly word: string;
+  /** Source of the file, and how the settings were chosen. */
+  readonly remark: string;
 }
 
 export interface SearchPlan {

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { DataError, type Dataset, type Session } from '../../index.ts';
+import { collectList, DataError, type Dataset, type Session } from '../../index.ts';
 import { type Part, publishedFiles } from './formats.ts';
-import type { PublishedSet } from './sets.ts';
+import type { AttributeFile, PublishedSet } from './sets.ts';
 
 /** The Parquet files that the commands read. */
 export interface SplitFiles {
@@ -46,6 +46,30 @@ export async function findSplit(
     await rows.write.parquet(found[part]!, { overwrite: true });
   }
   return found;
+}
+
+/** Converts the set's words of items into a file with a row for each item: `item`, and the list `words`. */
+export async function convertAttributes(
+  session: Session,
+  { file, word }: AttributeFile,
+  { data, workFolder }: { readonly data: string; readonly workFolder: string },
+): Promise<string> {
+  const rows = session.read.parquet(join(data, file));
+  const converted = join(workFolder, 'attributes.parquet');
+  await mkdir(workFolder, { recursive: true });
+  await session
+    .fromRows(() => repeated(rows, word))
+    .groupBy('item')
+    .agg(collectList('word').as('words'))
+    .write.parquet(converted, { overwrite: true });
+  return converted;
+}
+
+/** Rows of an item and a word, each as often as it is counted. */
+async function* repeated(rows: Dataset, word: string) {
+  for await (const batch of rows)
+    for (const { item, [word]: value, count = 1 } of batch)
+      for (let n = 0; n < count; n++) yield { item: Number(item), word: Number(value) };
 }
 
 /** Counts of a split. Those after `items` are 0 in a clean one. */

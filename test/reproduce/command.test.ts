@@ -3,7 +3,7 @@
  * FACTORFLOW_DATA.
  */
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { readOptions } from '../../scripts/reproduce/options.ts';
 import type { Settings } from '../../scripts/reproduce/search.ts';
@@ -130,6 +130,10 @@ it.each([
   [['gowalla', '--data', 'x', '--scale', '1'], '--scale cannot be used with gowalla, which reads the files'],
   [['clmf-ablation', '--data', 'x'], '--data cannot be used with clmf-ablation, which generates'],
   [['cumf-netflix', '--search'], '--search cannot be used with cumf-netflix, which generates'],
+  [
+    ['gowalla', '--data', 'x', '--attributes'],
+    '--attributes cannot be used with gowalla, whose items have none',
+  ],
   [['cumf-netflix', '--scale', '2'], '--scale takes a number above 0 and at most 1, not "2"'],
   [['cumf-netflix', '--scale', ' '], '--scale takes a number above 0 and at most 1, not " "'],
   [['cumf-netflix', '--device', 'tpu'], '--device takes auto, cpu or gpu, not "tpu"'],
@@ -156,6 +160,28 @@ describe('on published sets, small', () => {
     });
   }
 });
+
+it.skipIf(!dataFolder('cvae-citeulike-a') || !dataFolder('citeulike-a'))(
+  'attributes add a second row, of a model that was trained with them',
+  async () => {
+    const data = resolve(dataFolder('citeulike-a')!, '..');
+    const { code, stdout, stderr } = await reproduce(
+      'cvae-citeulike-a',
+      '--data',
+      data,
+      '--small',
+      '--attributes',
+    );
+    expect(code, stderr).toBe(0);
+    const recalls = [...stdout.matchAll(/^FactorFlow \(--small\).* (\S+)$/gm)].map(([, last]) =>
+      Number(last),
+    );
+    expect(recalls).toHaveLength(2);
+    expect(stdout).toMatch(/\$ factorflow train .*--item-attributes \S+attributes\.parquet/);
+    expect(recalls[1]).not.toBe(recalls[0]);
+    expect(recalls[1]).toBeGreaterThan(0.04);
+  },
+);
 
 it.each(sets)('$name has published rows of what it measures', ({ name, metrics, k }) => {
   const { source, rows } = publishedRows(name);
