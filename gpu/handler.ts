@@ -131,6 +131,7 @@ export interface TimeVariantsTask {
     readonly cgSteps: number;
     readonly biases: boolean;
     readonly implicit: boolean;
+    readonly prior: boolean;
     /** Rows of θ. */
     readonly columns: number;
     readonly ratingScale: number;

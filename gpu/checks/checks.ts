@@ -117,6 +117,7 @@ function waysOf(
     cgSteps: 1,
     biases: 'fixedBias' in inputs || 'bias' in outputs,
     implicit: 'gram' in inputs || implicit !== undefined,
+    prior: 'prior' in inputs,
   };
   const sums = kernel === 'normal-equations';
   const wide = kernel.startsWith('update');

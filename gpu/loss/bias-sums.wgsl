@@ -8,7 +8,9 @@ var<workgroup> partial: array<vec4f, THREADS>;
     let count = offsets[row + 1] - offsets[row];
     if (count > 0) {
       let own = bias[row];
-      sum += own * vec4f(f32(count) * own, own, totals[row], 0.0);
+      let apart = own - params.drawn * prior_bias[row];
+      let n = f32(count);
+      sum += vec4f(n * apart * apart, apart * apart, totals[row] * own, n * own * own);
     }
   }
   #import parts/sum-threads

@@ -11,14 +11,23 @@ export const NORM_ROWS = 64;
 /**
  * Sums for the regularization term of the loss, over rows x_u of factors: Σ shift_u ‖x_u‖², where shift_u is
  * the row's number in `shifts`, and Σ w_k x_uk² over the rows whose shift is not 0. The weights w_k are
- * `first` and `second` for the first two features and `others` for all other features. Each workgroup writes
- * both sums as float32, for NORM_ROWS rows. A row has `stride` elements.
+ * `first` and `second` for the first two features and `others` for all other features. With `drawn` 1 it is the
+ * distance from the row's `prior` in place of x_u; with 0 any finite matrix of as many elements may be bound. Each
+ * workgroup writes both sums as float32, for NORM_ROWS rows. A row has `stride` elements.
  */
 export const weightedNormKernel = kernelOf()({
   name: 'weighted-norm',
-  reads: { shifts: 'array<f32>', factors: 'array<vec4f>' },
+  reads: { shifts: 'array<f32>', factors: 'array<vec4f>', prior: 'array<vec4f>' },
   writes: { sums: 'array<vec2f>' },
-  uniforms: { from_row: 'u32', to_row: 'u32', stride: 'u32', first: 'f32', second: 'f32', others: 'f32' },
+  uniforms: {
+    from_row: 'u32',
+    to_row: 'u32',
+    stride: 'u32',
+    first: 'f32',
+    second: 'f32',
+    others: 'f32',
+    drawn: 'f32',
+  },
   values: () => ({ THREADS, ROWS: NORM_ROWS }),
   bytes: 8 * THREADS,
 });
@@ -27,15 +36,21 @@ export const weightedNormKernel = kernelOf()({
 const BIAS_ROWS = 1024;
 
 /**
- * Sums three terms of the loss that contain biases, over the rows with ratings in [from_row, to_row): n_u
- * β_u², β_u² and T_u β_u, where β_u is the row's bias (`bias`), n_u its number of ratings and T_u its number
- * in `totals`. Writes four float32 for each BIAS_ROWS rows: the three sums, and 0.
+ * Sums four terms of the loss that contain biases, over the rows with ratings in [from_row, to_row): n_u (β_u -
+ * β₀)², (β_u - β₀)², T_u β_u and n_u β_u², where β_u is the row's bias (`bias`), n_u its number of ratings, T_u
+ * its number in `totals`, and β₀ its `prior_bias` with `drawn` 1, else 0. Writes four float32 for each BIAS_ROWS
+ * rows.
  */
 export const biasSumsKernel = kernelOf()({
   name: 'bias-sums',
-  reads: { offsets: 'array<i32>', bias: 'array<f32>', totals: 'array<f32>' },
+  reads: {
+    offsets: 'array<i32>',
+    bias: 'array<f32>',
+    totals: 'array<f32>',
+    prior_bias: 'array<f32>',
+  },
   writes: { sums: 'array<vec4f>' },
-  uniforms: { from_row: 'u32', to_row: 'u32' },
+  uniforms: { from_row: 'u32', to_row: 'u32', drawn: 'f32' },
   values: () => ({ THREADS, ROWS: BIAS_ROWS }),
   bytes: 16 * THREADS,
 });
@@ -79,6 +94,7 @@ export const weightedNorm: GpuTaskHandler<'weighted-norm'> = async (scope) => {
         biasSum: sumOf(biases, 4, 0),
         biasPlain: sumOf(biases, 4, 1),
         biasAlong: scope.has('totals') ? sumOf(biases, 4, 2) : 0,
+        ...(scope.has('priorBias') && { biasSquares: sumOf(biases, 4, 3) }),
       }),
     },
   };
@@ -93,10 +109,11 @@ async function addNorms(scope: Scope, pass: Pass, sums: Binding, groups: number)
   const shifts = scope.has('shifts')
     ? scope.vector('shifts')
     : await blockShifts(scope.gpu, scope.block('block'), { from, to, lambda: 1, exponent }, false);
+  const drawn = scope.has('prior');
   pass.dispatch(
     await scope.gpu.compile(weightedNormKernel, {}),
-    { shifts, factors, sums },
-    { from_row: from, to_row: to, stride, first, second, others },
+    { shifts, factors, prior: drawn ? scope.matrix('prior').values : factors, sums },
+    { from_row: from, to_row: to, stride, first, second, others, drawn: drawn ? 1 : 0 },
     groups,
   );
 }
@@ -104,15 +121,17 @@ async function addNorms(scope: Scope, pass: Pass, sums: Binding, groups: number)
 async function addBiasSums(scope: Scope, pass: Pass, sums: Binding, groups: number): Promise<void> {
   const { from, to } = scope.params;
   const bias = scope.vector('bias');
+  const drawn = scope.has('priorBias');
   pass.dispatch(
     await scope.gpu.compile(biasSumsKernel, {}),
     {
       offsets: scope.block('block').rowPointers,
       bias,
       totals: scope.has('totals') ? scope.vector('totals') : bias,
+      prior_bias: drawn ? scope.vector('priorBias') : bias,
       sums,
     },
-    { from_row: from, to_row: to },
+    { from_row: from, to_row: to, drawn: drawn ? 1 : 0 },
     groups,
   );
 }

@@ -9,7 +9,7 @@ var<workgroup> partial: array<vec2f, THREADS>;
   let end = min(ROWS, params.to_row - first) * quads;
   var sum = vec2f();
   for (var at = thread; at < end; at += THREADS) {
-    let x = factors[first * quads + at];
+    let x = factors[first * quads + at] - params.drawn * prior[first * quads + at];
     let shift = shifts[first + at / quads];
     var weights = vec4f(params.others);
     if (at % quads == 0u) {

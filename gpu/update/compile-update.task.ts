@@ -7,6 +7,7 @@ import { gramKernels, addGramKernel } from '../implicit/gram.task.ts';
 import { columnMaximaKernel, toInt8Kernel } from '../int8/int8-plan.ts';
 import { squaredErrorKernel } from '../loss/squared-error.task.ts';
 import { biasSumsKernel, weightedNormKernel } from '../loss/weighted-norm.task.ts';
+import { addPriorKernel, endPriorKernel } from '../solve/prior.ts';
 import { rowShiftsKernel } from '../solve/row-shifts.ts';
 import { compileVectorSteps } from '../vectors/row-phases.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
@@ -25,8 +26,8 @@ import { updateImplicitTensorKernel, updateInt8Kernel, updateTensorKernel } from
  * the kernel.
  */
 export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, params }) => {
-  const { rank, biases, implicit = false, variants } = params;
-  const settings = { rank, biases, ...(implicit ? { implicit } : {}), solver: solverNamed(params) };
+  const { rank, biases, implicit = false, prior = false, variants } = params;
+  const settings = { rank, biases, ...(implicit ? { implicit } : {}), prior, solver: solverNamed(params) };
   const chosen = variants.map((name) => variantNamed(name, gpu.info, params));
   const half = chosen.some(({ precision }) => precision !== 'f32');
   // Kernels are requested in the order in which they are needed: kernels that prepare ratings (which are
@@ -48,6 +49,8 @@ export const compileAhead: GpuTaskHandler<'compile-update'> = async ({ gpu, para
 type KernelSettings = Pick<UpdateSettings, 'variant' | 'rank' | 'solver'> & {
   readonly biases: boolean;
   readonly implicit?: unknown;
+  /** True: rows are drawn to priors. */
+  readonly prior?: boolean;
 };
 
 /** The lists that contain rows (see PreparedRows). Only the kernels of these lists are compiled. */
@@ -75,9 +78,9 @@ export async function compileForRows(
   settings: KernelSettings,
   { fused: hasFused, batches, short: lengths }: NeededKernels,
 ) {
-  const { variant, rank, biases } = settings;
+  const { variant, rank, biases, prior: drawn } = settings;
   const implicit = settings.implicit !== undefined;
-  const [fused, sum, solve, short, gram] = await Promise.all([
+  const [fused, sum, solve, short, gram, prior] = await Promise.all([
     hasFused && variant.fused ? compileFused(gpu, settings, variant.fused) : undefined,
     batches ? compileSum(gpu, settings, biases) : undefined,
     batches ? compileSolve(gpu, settings, biases) : undefined,
@@ -92,8 +95,9 @@ export async function compileForRows(
       ),
     ),
     batches && implicit ? gpu.compile(addGramKernel, { rank }) : undefined,
+    batches && drawn ? gpu.compile(addPriorKernel, { rank, biases, vectors: false }) : undefined,
   ]);
-  return { sum, solve, fused, short, gram };
+  return { sum, solve, fused, short, gram, prior };
 }
 
 /**
@@ -101,23 +105,25 @@ export async function compileForRows(
  * numbers of ratings in rows. Kernels that compile fast are requested last.
  */
 export async function compileEvery(gpu: Gpu, settings: KernelSettings): Promise<void> {
-  const { variant, rank, biases } = settings;
+  const { variant, rank, biases, prior } = settings;
   const { sum, short, fused } = variant;
+  const [half, implicit] = [variant.precision !== 'f32', settings.implicit !== undefined];
   const lengths = SHORT_LENGTHS.filter((longest) => longest <= short).toReversed();
   const rows =
     sum.kernel === 'vectors'
       ? compileVectorSteps(gpu, {
           ...settings,
           sum,
-          half: variant.precision !== 'f32',
+          half,
           // The weights are uniforms: kernels for any of them are the same.
-          implicit: settings.implicit === undefined ? undefined : { alpha: 0, base: 0 },
+          implicit: implicit ? { alpha: 0, base: 0 } : undefined,
         })
       : compileForRows(gpu, settings, { fused: fused !== undefined, batches: true, short: lengths });
   const mirrors = [
-    ...(settings.implicit === undefined ? [gpu.compile(rowShiftsKernel, {})] : []),
+    ...(implicit ? [] : [gpu.compile(rowShiftsKernel, {})]),
+    ...(prior ? [gpu.compile(endPriorKernel, { rank, biases, half, implicit })] : []),
     gpu.compile(objectiveSumsKernel, {}),
-    ...(variant.precision === 'f32' ? [] : [gpu.compile(toHalfKernel, {})]),
+    ...(half ? [gpu.compile(toHalfKernel, {})] : []),
     ...(sum.kernel === 'int8'
       ? [gpu.compile(columnMaximaKernel, { rank }), gpu.compile(toInt8Kernel, { rank })]
       : []),

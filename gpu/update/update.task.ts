@@ -1,6 +1,7 @@
 import type { DeviceBlock, DeviceMatrix } from '../device/resources.ts';
 import type { GpuScopeOf, GpuTaskHandler } from '../handler.ts';
 import { addInt8 } from '../int8/int8-plan.ts';
+import { endPriorKernel } from '../solve/prior.ts';
 import { blockShifts } from '../solve/row-shifts.ts';
 import { addVectorSteps } from '../vectors/row-phases.ts';
 import type { Gpu } from '../webgpu/gpu.ts';
@@ -26,6 +27,7 @@ export const update: GpuTaskHandler<'update'> = async (scope) => {
 
 /** The task `update-implicit`: the same from implicit data. */
 export const updateImplicit: GpuTaskHandler<'update-implicit'> = async (scope) => {
+  if (scope.has('anchors')) throw new Error('task update-implicit: a GPU has no anchored rows');
   const { alpha, base } = scope.params;
   return solve(
     scope,
@@ -40,13 +42,13 @@ async function solve(
   inputs: Omit<UpdateInputs, 'block' | 'fixed' | 'previous' | 'factors'>,
 ) {
   const { gpu, params, submitted } = scope;
-  if (scope.has('prior')) throw new Error('task update: a GPU does not draw rows to a prior');
   const { from, to, rank, cgSteps, measured, variant: name, ratingScale = 1 } = params;
   const implicit = settings.implicit !== undefined;
   if (name === undefined)
     throw new Error(`task update${implicit ? '-implicit' : ''}: the device chose no variant`);
   const solver = solverOf(params);
-  const shape = { rank, biases: inputs.bias !== undefined, implicit, cgSteps, solver: nameOf(solver) };
+  const prior = scope.has('prior');
+  const shape = { rank, biases: inputs.bias !== undefined, implicit, prior, cgSteps, solver: nameOf(solver) };
   const variant = variantNamed(name, gpu.info, shape);
   const matrix = (of: 'fixed' | 'factors') =>
     variant.precision === 'f32' ? scope.matrix(of) : scope.matrixWithHalf(of);
@@ -58,6 +60,8 @@ async function solve(
       previous: scope.matrix('previous'),
       factors: await matrix('factors'),
       ...inputs,
+      ...(prior && { prior: scope.matrix('prior').values }),
+      ...(scope.has('priorBias') && { priorBias: scope.vector('priorBias') }),
     },
     { ...settings, variant, from, to, rank, solver, measured, scale: ratingScale },
     { submitted },
@@ -88,6 +92,12 @@ export interface UpdateInputs {
    * regularization in the settings.
    */
   readonly shifts?: GPUBuffer;
+  /**
+   * The priors to which the rows are drawn, in the layout of `factors`, and with biases theirs. The variant must
+   * be one for priors.
+   */
+  readonly prior?: GPUBuffer;
+  readonly priorBias?: GPUBuffer;
 }
 
 /**
@@ -127,11 +137,13 @@ async function addHalfIteration(
   const steps = stepsOf(settings.solver);
   const rows = await prepareRows(gpu, block, settings, fixed.rows, biases);
   const bindings = await commonBindings(gpu, pass, inputs, settings, status);
-  if (variant.sum.kernel === 'vectors')
-    return addVectorSteps(gpu, pass, rows, { ...settings, sum: variant.sum, half, biases, steps }, bindings);
+  if (variant.sum.kernel === 'vectors') {
+    await addVectorSteps(gpu, pass, rows, { ...settings, sum: variant.sum, half, biases, steps }, bindings);
+    return addEnd(gpu, pass, inputs, settings, bindings);
+  }
   const kernels = await compileForRows(
     gpu,
-    { ...settings, biases },
+    { ...settings, biases, prior: inputs.prior !== undefined },
     {
       fused: rows.fused !== undefined,
       batches: rows.batches.length > 0,
@@ -161,18 +173,40 @@ async function addHalfIteration(
   const slots = await gpu.scratch('slots', rows.slotBytes);
   // Batch by batch rows that are summed into slots and solved from these, then rows with dual systems, last
   // rows of the fused kernel.
-  const { sum, gram, solve: solver, short, fused } = kernels;
+  const { sum, gram, prior, solve: solver, short, fused } = kernels;
   for (const { parts, partCount, rows: work, rowCount } of rows.batches) {
     if (sum === undefined || solver === undefined) continue;
     add(sum.compiled, { ...gathered, work: parts, slots }, partCount, sum.workgroups(partCount));
     if (gram !== undefined) add(gram, { work, slots }, rowCount, rowCount);
+    if (prior !== undefined) add(prior, { work, slots }, rowCount, rowCount);
     add(solver.compiled, { work, slots }, rowCount, solver.workgroups(rowCount));
   }
   for (const [i, { entries, count }] of rows.short.entries())
     add(short[i], { work: entries }, count, Math.min(count, LOOPING_WORKGROUPS));
-  if (rows.fused === undefined || fused === undefined) return;
-  const { entries, count } = rows.fused;
-  add(fused, { ...gathered, work: entries }, count, Math.min(LOOPING_WORKGROUPS, count));
+  if (rows.fused !== undefined && fused !== undefined) {
+    const { entries, count } = rows.fused;
+    add(fused, { ...gathered, work: entries }, count, Math.min(LOOPING_WORKGROUPS, count));
+  }
+  await addEnd(gpu, pass, inputs, settings, bindings);
+}
+
+/** Adds the kernel that completes rows which were drawn to priors. */
+async function addEnd(
+  gpu: Gpu,
+  pass: Pass,
+  { block, prior, priorBias, gram, bias }: UpdateInputs,
+  { variant, rank, from, to, implicit }: UpdateSettings,
+  bindings: Awaited<ReturnType<typeof commonBindings>>,
+): Promise<void> {
+  if (prior === undefined || to === from) return;
+  const kernel = await gpu.compile(endPriorKernel, {
+    rank,
+    biases: bias !== undefined,
+    half: variant.precision !== 'f32',
+    implicit: implicit !== undefined,
+  });
+  const own = { prior, row_pointers: block.rowPointers, more: priorBias ?? gram ?? prior };
+  pass.dispatch(kernel, { ...bindings, ...own }, { first: from, count: to - from }, to - from);
 }
 
 /** The bindings that all kernels of a half-iteration have in common. */
@@ -199,6 +233,7 @@ async function commonBindings(
     bias: bias ?? (await gpu.scratch('no bias', 16)),
     status,
     ...(gram ? { gram } : {}),
+    ...(inputs.prior && { prior: inputs.prior, prior_bias: inputs.priorBias ?? inputs.prior }),
   };
 }
 

@@ -1,5 +1,6 @@
 import { MOST_FORMED, paddedRank } from '../device/slots.ts';
 import { gramProductsKernel, gramProductsWorkgroups } from '../implicit/gram.task.ts';
+import { addPriorKernel } from '../solve/prior.ts';
 import { shiftValues, solvedRows } from '../solve/row-shifts.ts';
 import { BIAS_TOLERANCE, RESIDUAL_TOLERANCE } from '../solve/solve-cg.ts';
 import type { SumKernel, UpdateSettings } from '../update/choice/variant.ts';
@@ -285,6 +286,9 @@ interface RowBuffers extends RatedBuffers {
   readonly half: Binding;
   readonly bias: Binding;
   readonly status: Binding;
+  /** See UpdateInputs. */
+  readonly prior?: Binding;
+  readonly prior_bias?: Binding;
 }
 
 interface VectorSettings extends Omit<UpdateSettings, 'variant'> {
@@ -307,7 +311,11 @@ export async function addVectorSteps(
   { previous, ...bindings }: RowBuffers,
 ): Promise<void> {
   const { rank, biases, steps, implicit } = settings;
-  const [residuals, products, phases] = await compileVectorSteps(gpu, settings);
+  const { prior, prior_bias } = bindings;
+  const [residuals, products, phases, addPrior] = await compileVectorSteps(gpu, {
+    ...settings,
+    prior: prior !== undefined,
+  });
   const most = batches.reduce((rows, { rowCount }) => Math.max(rows, rowCount), 1);
   const { quads, gradients } = vectorQuads(rank, biases);
   const slots = await gpu.scratch('slots', slotBytes);
@@ -325,6 +333,8 @@ export async function addVectorSteps(
     const rows = { count: batch.rowCount };
     phases.add(pass, 'gather', { ...own, given: previous }, rows);
     multiply.residuals(pass, batch, own.direction, slots);
+    if (addPrior && prior && prior_bias)
+      pass.dispatch(addPrior, { ...own, previous, prior, prior_bias, slots }, rows, rows.count);
     phases.add(pass, 'begin', own, rows);
     for (let step = 0; step < steps; step++) {
       multiply.products(pass, batch, own.direction, slots);
@@ -346,7 +356,8 @@ export function compileVectorSteps(
     half,
     biases,
     implicit,
-  }: Pick<VectorSettings, 'rank' | 'sum' | 'half' | 'biases' | 'implicit'>,
+    prior,
+  }: Pick<VectorSettings, 'rank' | 'sum' | 'half' | 'biases' | 'implicit'> & { readonly prior?: boolean },
 ) {
   const { threads, lanes, width } = sum;
   const precision = half ? 'f16' : 'f32';
@@ -360,5 +371,6 @@ export function compileVectorSteps(
       'step',
       'end',
     ]),
+    prior ? gpu.compile(addPriorKernel, { rank, biases, vectors: true }) : undefined,
   ]);
 }

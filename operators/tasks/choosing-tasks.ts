@@ -16,6 +16,8 @@ export type UpdateProblem = {
   readonly biases: boolean;
   /** True for `update-implicit`. */
   readonly implicit?: boolean;
+  /** True: rows are drawn to priors. */
+  readonly prior?: boolean;
   /** Number of rows to solve, and of rows of θ. */
   readonly rows: number;
   readonly columns: number;
@@ -110,7 +112,7 @@ export const choosingTasks = {
    */
   'compile-update': {
     params: type<
-      Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'> & {
+      Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'prior'> & {
         readonly variants: readonly string[];
       }
     >(),

@@ -41,7 +41,7 @@ export const implicitTasks = {
    * values of `update`, also its `prior`. Further inputs: `gram`, `shifts` (row-shifts). Rows without ratings
    * become zero. `anchors` (row-anchors), for new ratings of known rows: the prior a of a row whose anchor is
    * 1 has earlier ratings in it, so that G draws to it, too: (G + shift_u I) a is added to b. The objective is
-   * then not complete.
+   * then not complete. A GPU has no anchors.
    */
   'update-implicit': {
     reads: ['block', 'fixed', 'previous', 'gram', 'shifts', 'prior?', 'anchors?'],

@@ -86,10 +86,10 @@ export function* taskSamples(): Generator<TaskCase> {
     yield* [false, true].flatMap((biased) => [false, true].map((half) => squaredErrors(rank, biased, half)));
     yield weightedNorms(rank);
     yield implicitErrors(rank);
-    yield shiftedNorms(rank);
+    yield* [false, true].map((drawn) => shiftedNorms(rank, drawn));
     yield* predictions(rank);
   }
-  yield biasSums();
+  yield* [false, true].map((drawn) => biasSums(drawn));
   yield* [true, false].flatMap((biases) => [false, true].map((adaptive) => shrunkRows(biases, adaptive)));
   yield* topNSamples();
   yield* rankingSamples();
@@ -119,6 +119,13 @@ function* solvingSamples(): Generator<TaskCase> {
   for (const rank of [600, 1030, 2048]) yield wideRows({ rank, kind: 'implicit' }, rank > 600);
   yield wideRows({ rank: 528, kind: 'biases' }, false, 3);
   yield wideRows({ rank: 528, kind: 'implicit' }, false, 3);
+  for (const [at, rank] of [10, 64, 140, 200, 520].entries())
+    yield* (['explicit', 'biases', 'implicit'] as const).flatMap((kind, k) =>
+      rank === 520
+        ? [drawnRows({ rank, kind }, 'cg', k === 1)]
+        : (['cg', 'cholesky'] as const).map((solver, s) => drawnRows({ rank, kind }, solver, (at + k + s) % 2 === 0)),
+    );
+  yield drawnRows({ rank: 20, kind: 'explicit' }, 'nonnegative', false);
 }
 
 type Kind = 'explicit' | 'biases' | 'implicit';
@@ -294,6 +301,32 @@ function wideRows(shape: RowsCase, half: boolean, bad?: number): TaskCase {
       params: [{ ...params, ...(implicit ? weights : { ...ratingParams(kind), ...regularization(kind) }) }],
       difference: rowsDifference,
       limit: { explicit: 1e-4, biases: 2e-3, implicit: 1e-3 }[kind],
+    };
+  });
+}
+
+/** Rows that are drawn to priors, some of them without ratings, by all variants of a solver. */
+function drawnRows(shape: RowsCase, solver: NonNullable<TaskSample['solver']>, half: boolean): TaskCase {
+  const rows = WIDE_ROWS.length;
+  const { make, kernel, variant } = wideRows(shape, half);
+  const choice = {
+    ...(solver === 'cg' ? {} : { cgBelow: 0, exact: solver }),
+    measured: solver !== 'nonnegative',
+  };
+  // A / n of implicit data in float16 loses digits of the Gram matrix.
+  const limits = { cg: half && shape.kind === 'implicit' ? 2 : 1, cholesky: half ? 5 : 1, nonnegative: 20 };
+  return sampleOf<'update'>(kernel as 'update', `${variant}, ${solver}, priors`, () => {
+    const { inputs, params, limit, ...sample } = make() as TaskSample<ParamsOf<'update'>>;
+    return {
+      ...sample,
+      inputs: {
+        ...inputs,
+        prior: randomFactors(rows, shape.rank, 11),
+        ...(shape.kind === 'biases' && { priorBias: vectorOf('bias', uniforms(rows, 12, -0.5)) }),
+      },
+      solver,
+      params: params.map((own) => ({ ...own, ...choice })),
+      limit: limits[solver] * limit,
     };
   });
 }
@@ -491,13 +524,17 @@ function weightedNorms(rank: number): TaskCase {
   }));
 }
 
-function shiftedNorms(rank: number): TaskCase {
+function shiftedNorms(rank: number, drawn: boolean): TaskCase {
   const shifts = vectorOf(
     'row-shifts',
     Float32Array.from({ length: ROWS }, (_, row) => 0.1 * (row % 17)),
   );
-  return sampleOf('weighted-norm', `rank ${rank}, shifts`, () => ({
-    inputs: { factors: randomFactors(ROWS, rank, 4), shifts },
+  return sampleOf('weighted-norm', `rank ${rank}, shifts${drawn ? ', priors' : ''}`, () => ({
+    inputs: {
+      factors: randomFactors(ROWS, rank, 4),
+      shifts,
+      ...(drawn && { prior: randomFactors(ROWS, rank, 5) }),
+    },
     params: ranges.map((rows) => ({ ...rows, rank })),
     difference: relativeDifference,
     limit: PRODUCT_LIMIT,
@@ -505,16 +542,17 @@ function shiftedNorms(rank: number): TaskCase {
 }
 
 /** Norms and sums of biases. A GPU's workgroup adds up to 1,024 biases; the last one here has a single row. */
-function biasSums(): TaskCase {
+function biasSums(drawn: boolean): TaskCase {
   const rows = 2 * 1024 + 1;
   const lengths = Array.from({ length: rows }, (_, row) => row % 5);
-  return sampleOf('weighted-norm', 'biases', () => ({
+  return sampleOf('weighted-norm', `biases${drawn ? ', priors' : ''}`, () => ({
     // All terms of a total have the same sign: a sum in which terms cancel has no meaningful relative error.
     inputs: {
       block: randomBlock(lengths, ROWS, 1),
       factors: randomFactors(rows, 2, 4),
       bias: vectorOf('bias', uniforms(rows, 5)),
       totals: vectorOf('row-totals', uniforms(rows, 6)),
+      ...(drawn && { prior: randomFactors(rows, 2, 7), priorBias: vectorOf('bias', uniforms(rows, 8)) }),
     },
     params: rangesOf([0, rows], [0, 1024], [1, 1025], [rows - 1, rows], [7, 7]).map((range) => ({
       ...range,

@@ -92,7 +92,7 @@ const tasks = {
    *
    * With `prior` (factors, a_u) and with biases `priorBias` (bias, β₀), rows are drawn to these in place of
    * zero: the minimized terms are (λ n^ν + o) ‖x_u - a_u‖² and (λ n + d) (β_u - β₀)², `objective` includes the
-   * terms' constants, and a row with n_u = 0 becomes its prior. A GPU does not support it.
+   * terms' constants, and a row with n_u = 0 becomes its prior.
    */
   update: {
     reads: ['block', 'fixed', 'previous', 'fixedBias?', 'prior?', 'priorBias?'],
@@ -123,7 +123,7 @@ const tasks = {
    * - with `bias` (β): `biasSum` = Σ n_u β_u², `biasPlain` = Σ β_u²; with `totals` (T): `biasAlong` = Σ T_u
    *   β_u
    * - with `prior` and `priorBias` x_u - a_u and β_u - β₀ in place of x_u and β_u, except in `biasAlong`, and not
-   *   with `plainWeights`; a GPU does not support them
+   *   with `plainWeights`
    */
   'weighted-norm': {
     reads: ['block?', 'shifts?', 'factors', 'bias?', 'totals?', 'prior?', 'priorBias?'],

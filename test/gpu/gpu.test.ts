@@ -28,9 +28,11 @@ describe.skipIf(noGpu)('a GPU', () => {
     const groups = Math.ceil(rows / NORM_ROWS);
     const sums = await gpu.buffer(8 * groups, 'sums');
     const kernel = await gpu.compile(weightedNormKernel, {});
+    const matrix = await gpu.bufferOf(factors, 'factors');
     const bindings = {
       shifts: await gpu.bufferOf(shifts, 'shifts'),
-      factors: await gpu.bufferOf(factors, 'factors'),
+      factors: matrix,
+      prior: matrix,
       sums,
     };
     const { bytes } = await gpu
@@ -38,7 +40,7 @@ describe.skipIf(noGpu)('a GPU', () => {
       .dispatch(
         kernel,
         bindings,
-        { from_row: 0, to_row: rows, stride, first: 1, second: 1, others: 1 },
+        { from_row: 0, to_row: rows, stride, first: 1, second: 1, others: 1, drawn: 0 },
         groups,
       )
       .submit({ read: { buffer: sums, bytes: 8 * groups } });
@@ -84,9 +86,10 @@ describe.skipIf(noGpu)('a GPU', () => {
     const bindings = {
       shifts: await gpu.buffer(16, 'shifts'),
       factors: await gpu.buffer(64, 'factors'),
+      prior: await gpu.buffer(64, 'prior'),
       sums: await gpu.buffer(16, 'sums'),
     };
-    const uniforms = { from_row: 0, to_row: 1, stride: 16, first: 1, second: 1, others: 1 };
+    const uniforms = { from_row: 0, to_row: 1, stride: 16, first: 1, second: 1, others: 1, drawn: 0 };
     const ended: (number | undefined)[] = [];
     const turns = [false, true, true].map(async (clocked) => {
       const turn: Gpu['turn'] = (gpu.turn = { clocked });

@@ -125,7 +125,7 @@ function needsExact({
 export function variantNamed(
   name: string,
   info: GpuInfo,
-  shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit'>,
+  shape: Pick<UpdateProblem, 'rank' | 'solver' | 'cgSteps' | 'biases' | 'implicit' | 'prior'>,
 ): UpdateVariant {
   const main = updateVariants(info, shape);
   const isNamed = (variant: UpdateVariant) => variant.name === name;

@@ -117,20 +117,22 @@ async function timeVariant(
 async function randomInputs(
   gpu: Gpu,
   block: DeviceBlock,
-  { rank, columns, biases, implicit }: TimeVariantsTask['params'],
+  { rank, columns, biases, implicit, prior }: TimeVariantsTask['params'],
 ): Promise<UpdateInputs> {
   const bias = (rows: number) => gpu.buffer(4 * Math.max(1, rows), 'tuning biases');
   const ones = new Float32Array(Math.max(1, block.rows)).fill(1);
+  const previous = await matrix(gpu, block.rows, rank);
   return {
     block,
     fixed: await matrix(gpu, columns, rank),
-    previous: await matrix(gpu, block.rows, rank),
+    previous,
     factors: await matrix(gpu, block.rows, rank),
     ...(biases && { fixedBias: await bias(columns), bias: await bias(block.rows) }),
     ...(implicit && {
       gram: await gpu.buffer(4 * strideOf(rank) ** 2, 'tuning Gram matrix'),
       shifts: await gpu.bufferOf(ones, 'tuning shifts'),
     }),
+    ...(prior && { prior: previous.values, ...(biases && { priorBias: await bias(block.rows) }) }),
   };
 }
 

@@ -180,7 +180,7 @@ function paramsOf(
   seconds: number,
   best: { readonly milliseconds: number } | undefined,
 ): TimeVariantsTask['params'] {
-  const { rank, solver, cgSteps, biases, implicit = false, columns } = problem;
+  const { rank, solver, cgSteps, biases, implicit = false, prior = false, columns } = problem;
   const { ratingScale } = chooseUpdate(info, { ...problem, kernel: undefined });
   return {
     rank,
@@ -188,6 +188,7 @@ function paramsOf(
     cgSteps,
     biases,
     implicit,
+    prior,
     columns,
     ratingScale,
     variants: variants.map(({ name }) => name),
@@ -214,7 +215,8 @@ function formatTime(milliseconds: number): string {
  * and columns and the lengths of rows, rounded to powers of two.
  */
 function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: UpdateProblem): string {
-  const { rank, solver, cgSteps, biases, implicit, precision, rows, columns, ratings, longest } = problem;
+  const { rank, solver, cgSteps, biases, implicit, prior, precision } = problem;
+  const { rows, columns, ratings, longest } = problem;
   const about = (value: number) => `2^${Math.round(Math.log2(Math.max(1, value)))}`;
   const exact = servesPrecision({ precision: 'f16' }, problem) ? '' : ' no f16';
   return [
@@ -222,7 +224,7 @@ function keyOf({ name, vendor, architecture, features }: GpuInfo, problem: Updat
     features.join(' '),
     `rank ${rank}`,
     solver === 'cg' ? `cg ${cgSteps}` : solver,
-    biases ? 'biases' : implicit ? 'implicit' : 'no biases',
+    `${biases ? 'biases' : implicit ? 'implicit' : 'no biases'}${prior ? ', priors' : ''}`,
     `${precision}${exact}`,
     `${about(rows)} x ${about(columns)}, rows of ${about(ratings / Math.max(1, rows))}, at most ` +
       about(longest),

@@ -39,7 +39,7 @@ const VECTOR_PART = 2048;
  */
 const FUSED_LONGEST = 2048;
 
-type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit'>;
+type Shape = Pick<UpdateProblem, 'rank' | 'solver' | 'biases' | 'implicit' | 'prior'>;
 
 /**
  * The main variants that a GPU supports for a problem's rank and solver. Without measurements, the first one
@@ -72,7 +72,10 @@ export function everyVariant(info: GpuInfo, shape: Shape): UpdateVariant[] {
   return [...main, ...moreVariants(info, shape, main)];
 }
 
-function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false }: Shape): UpdateVariant[] {
+function tensorVariants(
+  info: GpuInfo,
+  { rank, solver, biases, implicit = false, prior = false }: Shape,
+): UpdateVariant[] {
   if (
     rank > REGISTER_RANKS ||
     !admits(info, normalEquationsTensorKernel, { rank, bin: LEAST_BIN, biases, implicit })
@@ -87,11 +90,12 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
     bins.sum.find((bin) => admits(info, normalEquationsTensorKernel, { rank, bin, biases, implicit })) ??
     LEAST_BIN;
   // With implicit data every row of θ contributes to every solved row. A dual system would have an unknown
-  // for each row of θ, so `short` is 0.
+  // for each row of θ, so `short` is 0. The dual systems here have no priors.
   const shorts = [64, 32, 0].filter(
     (longest) =>
       longest === 0 ||
       (!implicit &&
+        !prior &&
         (solver === 'cg' || exactSolvers[solver].dual) &&
         admits(info, updateShortKernel, { rank, longest, biases, centre: biases })),
   );
@@ -115,7 +119,7 @@ function tensorVariants(info: GpuInfo, { rank, solver, biases, implicit = false 
   const fusedBin = bins.fused.find(
     (bin) => bin <= mostBin && admitsFused(info, { rank, biases, implicit }, 'f16', { ...form, bin }),
   );
-  if (solver !== 'cg' || fusedBin === undefined) return variantsOf('tensor');
+  if (solver !== 'cg' || prior || fusedBin === undefined) return variantsOf('tensor');
   const fused = { bin: fusedBin, longest: FUSED_LONGEST, ...form };
   return [...variantsOf('tensor-fused', { fused }), ...variantsOf('tensor')];
 }
