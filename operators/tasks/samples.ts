@@ -123,7 +123,9 @@ function* solvingSamples(): Generator<TaskCase> {
     yield* (['explicit', 'biases', 'implicit'] as const).flatMap((kind, k) =>
       rank === 520
         ? [drawnRows({ rank, kind }, 'cg', k === 1)]
-        : (['cg', 'cholesky'] as const).map((solver, s) => drawnRows({ rank, kind }, solver, (at + k + s) % 2 === 0)),
+        : (['cg', 'cholesky'] as const).map((solver, s) =>
+            drawnRows({ rank, kind }, solver, (at + k + s) % 2 === 0),
+          ),
     );
   yield drawnRows({ rank: 20, kind: 'explicit' }, 'nonnegative', false);
 }
