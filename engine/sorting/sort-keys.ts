@@ -123,7 +123,7 @@ function columnOf(schema: Schema, { column: name, descending = false, nulls }: S
   const writer = wordWriter(type);
   if (!hasOrder(type))
     throw new UsageError(`the rows cannot be sorted by the column "${name}" of type ${type}`, {
-      advice: 'Sort by numbers, texts, dates, times or true and false',
+      advice: 'Sort by numbers, texts, UUIDs, dates, times or true and false',
     });
   const nullsFirst = nulls === undefined ? !descending : nulls === 'first';
   return { position, nullsFirst, descending, writer };

@@ -3,6 +3,7 @@
  * column's order.
  */
 import { type Data, DataType, DateUnit, type Decimal, Precision } from 'apache-arrow';
+import { isUuid } from '../values/value-texts.ts';
 
 /** Writes the words of all rows of a column, ignoring nulls and direction. */
 export interface WordWriter {
@@ -26,6 +27,7 @@ export function wordWriter(type: DataType): WordWriter | undefined {
   if (DataType.isTimestamp(type) || DataType.isDuration(type)) return longWriter(2, SIGN);
   if (DataType.isTime(type)) return type.bitWidth === 32 ? shortWriter(SIGN) : longWriter(2, SIGN);
   if (DataType.isDecimal(type)) return decimalWriter(type);
+  if (isUuid(type)) return { count: 4, write: writeUuids };
   return undefined;
 }
 
@@ -65,6 +67,14 @@ function wideWriter(stride: number): WordWriter {
     }
   };
   return { count: stride, write };
+}
+
+/** The order of the bytes is that of the texts. */
+function writeUuids({ values, length }: Data, words: readonly Uint32Array[]): void {
+  const { buffer, byteOffset, byteLength } = values as Uint8Array;
+  const bytes = new DataView(buffer, byteOffset, byteLength);
+  for (const [i, word] of words.entries())
+    for (let row = 0; row < length; row++) word[row] = bytes.getUint32(16 * row + 4 * i);
 }
 
 function halvesOf({ buffer, byteOffset, byteLength }: Uint8Array): Uint32Array {

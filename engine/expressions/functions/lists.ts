@@ -106,13 +106,14 @@ function elementAt([list, number]: readonly Values[], rows: Rows): Values {
   });
 }
 
-/** The texts between separators; each character if the separator is empty. */
+/** The texts between separators; each character if the separator is empty. An empty text is one part. */
 function split([text, separator]: readonly Values[], rows: Rows): Values {
   const [texts, separators] = [textsOf(text), textsOf(separator)];
   const [offsets, parts] = [new Int32Array(rows.length + 1), new Array<string>()];
   for (let i = 0; i < rows.length; i++) {
     const [value, by] = [texts[i & maskOf(text)], separators[i & maskOf(separator)]];
-    if (rows.valid?.[i] !== 0) for (const part of by === '' ? value : value.split(by)) parts.push(part);
+    if (rows.valid?.[i] !== 0)
+      for (const part of by === '' ? value || [''] : value.split(by)) parts.push(part);
     offsets[i + 1] = parts.length;
   }
   const shape = { type: 'utf8', length: parts.length, constant: false } as const;

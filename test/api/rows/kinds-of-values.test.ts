@@ -21,7 +21,8 @@ import {
 } from 'apache-arrow';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { col, functions, lit, max, minBy, when } from '../../../index.ts';
+import { takeData } from '../../../engine/stream/take-data.ts';
+import { col, type Dataset, functions, lit, max, min, minBy, rowNumber, when } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 
@@ -59,6 +60,22 @@ const times = (unit: TimeUnit, zone: string | null, counts = numbers.map(BigInt)
 const ids = vectorFromArray(numbers, new Int32()).data[0];
 
 describe('UUIDs', () => {
+  it('are sorted as their texts, also by windows', async () => {
+    const id = takeData(
+      uuids,
+      Uint32Array.from(numbers, (i) => (i * 7) % ROWS),
+    );
+    const rows = rowsOf({ id, row: ids });
+    const found = async (made: Dataset) => (await made.select('id').toArray()).map((one) => one.id);
+    const sorted = await found(rows.cast({ id: 'utf8' }).orderBy('id'));
+    expect(await found(rows.orderBy('id'))).toEqual(sorted);
+    expect(await found(rows.orderBy(col('id').desc()))).toEqual(sorted.toReversed());
+    const numbered = rows.withColumn('n', rowNumber().over({ orderBy: 'id' })).orderBy('n');
+    expect(await found(numbered)).toEqual(sorted);
+    const ends = await rows.groupBy().agg(min('id').as('least'), max('id').as('most')).toArray();
+    expect(ends).toEqual([{ least: sorted[0], most: sorted[ROWS - 1] }]);
+  });
+
   it('are joined with their text, and compared with it', async () => {
     const [stored, written] = [rowsOf({ id: uuids, row: ids }), rowsOf({ id: texts, other: ids })];
     for (const joined of [stored.join(written, 'id'), written.join(stored, 'id')]) {

@@ -1,6 +1,7 @@
 /** Lists and structs in expressions and operators, compared with DuckDB. */
 import {
   Data,
+  Dictionary,
   Field,
   Int32,
   LargeList,
@@ -9,6 +10,7 @@ import {
   Null,
   RecordBatch,
   vectorFromArray,
+  Utf8,
 } from 'apache-arrow';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
@@ -49,6 +51,7 @@ const sameAsDuck: readonly (readonly [own: string, duck: string])[] = [
   ['listLength(g)', 'len(g)'],
   ["split(t, '|')", "string_split(t, '|')"],
   ["split(t, '')", "string_split(t, '')"],
+  ["split(splitPart(t, '|', 2), '')", "string_split(split_part(t, '|', 2), '')"],
   ["elementAt(split(t, '|'), 2)", "string_split(t, '|')[2]"],
   ["elementAt(split('a,b', ','), i)", "(string_split('a,b', ','))[i]"],
   ["split(null, ',')", 'null'],
@@ -64,6 +67,13 @@ it.each(sameAsDuck)('%s', async (own, other) => {
   const found = await rows.select(expr(own).as('x')).toArray();
   const expected = await duckRows(`select ${other} from '${file}' order by i`);
   expect(plain(found.map(({ x }) => x))).toBe(plain(expected.map(([x]) => x)));
+});
+
+it('a null of a dictionary column has no parts', async () => {
+  const words = vectorFromArray(['a,b', null, '', 'a,b', null], new Dictionary(new Utf8(), new Int32()));
+  const parts = session.from([new RecordBatch({ t: words.data[0] })]).select(expr("split(t, ',')").as('x'));
+  const found = (await parts.toArray()).map(({ x }) => x);
+  expect(plain(found)).toBe(plain([['a', 'b'], null, [''], ['a', 'b'], null]));
 });
 
 it('lists, structs and UUIDs stay as they are in operators and files', async () => {
