@@ -18,11 +18,13 @@ import {
   batchOfCells,
   type Cells,
   drawCells,
+  furtherColumns,
   duckTable,
   exactly,
   plainCell,
   type RandomColumns,
   randomColumns,
+  ZONE,
 } from '../../engine/expressions/random-rows.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { isDeep } from '../../support/deep.ts';
@@ -43,7 +45,7 @@ interface Source {
 }
 const sources: Source[] = [];
 
-const all = randomColumns(random);
+const all = { ...randomColumns(random), ...furtherColumns(random) };
 const kindsOf = (columns: RandomColumns): KindsByName =>
   Object.fromEntries(Object.entries(columns).map(([name, { kind }]) => [name, kind]));
 
@@ -101,6 +103,7 @@ function withDictionary(columns: RandomColumns, cells: Cells): RecordBatch[] {
 }
 
 beforeAll(async () => {
+  await (await duckdb()).run(`SET TimeZone = '${ZONE}'`);
   for (const workers of isDeep ? [1, 2, 5] : [1, 3])
     sessions.push(await cpuSession({ workers, splitBytes: 2000 }));
   inFiles = await Session.create({

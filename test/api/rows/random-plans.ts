@@ -21,11 +21,13 @@ import {
   quantile,
   rank,
   rowNumber,
+  stddev,
   sum,
   type Window,
   type WindowFunction,
 } from '../../../index.ts';
 import type { SortOrder } from '../../../api/expressions.ts';
+import { coalesce } from '../../../api/functions.ts';
 import { expr } from '../../../api/parse-column.ts';
 import {
   type Kind,
@@ -33,13 +35,13 @@ import {
   RandomExpressions,
   type Twin,
 } from '../../engine/expressions/random-expressions.ts';
-import { namesByKind } from '../../engine/expressions/random-rows.ts';
+import { type ColumnKind, namesByKind } from '../../engine/expressions/random-rows.ts';
 
 /** The column by which DuckDB sorts, to keep the order of rows. */
 export const ORDER = 'row number';
 
 /** Columns of a state of the chain, in order. */
-export type KindsByName = Readonly<Record<string, Kind | 'wide'>>;
+export type KindsByName = Readonly<Record<string, ColumnKind>>;
 
 /**
  * Rows after some transformations, in two forms: a function that makes the data set from a table's, and a
@@ -116,6 +118,9 @@ export class RandomPlans {
       (plan) => this.#limit(plan),
       (plan) => this.#orderBy(plan),
       (plan) => this.#limit(this.#orderBy(plan)),
+      (plan) => this.#split(plan),
+      (plan) => this.#explode(plan),
+      (plan) => this.#dropNulls(plan),
       (plan) => wideStep(plan, this.#tools),
       (plan) => wideStep(plan, this.#tools),
     ]);
@@ -159,12 +164,41 @@ export class RandomPlans {
     return this.#computed(plan, kind, this.#expression(plan, kind));
   }
 
+  /** A column of lists of texts, which other steps carry along. */
+  #split(plan: RandomPlan): RandomPlan {
+    const [own, other] = this.#expression(plan, 'text');
+    const separator = this.#pick(['a', '1', '']);
+    const list: Twin = [`split(${own}, '${separator}')`, `string_split(${other}, '${separator}')`];
+    return this.#computed(plan, 'list', list);
+  }
+
+  /** Elements in the order of their lists; `keepEmpty`: a null for a list that is null. */
+  #explode(plan: RandomPlan): RandomPlan {
+    const name = Object.keys(plan.columns).find((column) => plan.columns[column] === 'list');
+    if (name === undefined) return this.#split(plan);
+    const keepEmpty = this.#random() < 0.5;
+    const columns = { ...plan.columns, [name]: 'text' } as const;
+    const list = keepEmpty ? `coalesce(nullif("${name}", []), [NULL])` : `"${name}"`;
+    const query = `SELECT row_number() OVER (ORDER BY "${ORDER}", place) AS "${ORDER}", ${quoted(Object.keys(columns))}
+      FROM (SELECT * REPLACE (unnest(${list}) AS "${name}"), generate_subscripts(${list}, 1) AS place FROM (${plan.query}))`;
+    return next(plan, `explode(${name}, ${keepEmpty})`, (rows) => rows.explode(name, { keepEmpty }), {
+      columns,
+      query,
+    });
+  }
+
+  #dropNulls(plan: RandomPlan): RandomPlan {
+    const names = this.#some(Object.keys(plan.columns), 0.2);
+    const query = `SELECT * FROM (${plan.query}) WHERE ${names.map((name) => `"${name}" IS NOT NULL`).join(' AND ')}`;
+    return next(plan, `dropNulls(${names.join()})`, (rows) => rows.dropNulls(...names), { query });
+  }
+
   #literal(plan: RandomPlan): RandomPlan {
     const [kind, own, other] = this.#pick(literals);
     return this.#computed(plan, kind, [own, other]);
   }
 
-  #computed(plan: RandomPlan, kind: Kind, [own, other]: Twin): RandomPlan {
+  #computed(plan: RandomPlan, kind: ColumnKind, [own, other]: Twin): RandomPlan {
     const names = Object.keys(plan.columns);
     const name = this.#random() < 0.3 ? this.#pick(names) : `n${this.#names++}`;
     return next(plan, `withColumn(${name}, ${own})`, (rows) => rows.withColumn(name, expr(own)), {
@@ -215,11 +249,11 @@ export class RandomPlans {
 
   /** Sorts by columns and an expression; rows with equal values keep their order. */
   #orderBy(plan: RandomPlan): RandomPlan {
-    const keys = this.#some(Object.keys(plan.columns), 0.2).map((name) =>
-      this.#key(col(name), name, `"${name}"`),
-    );
+    const sortable = exactNames(plan);
+    const names = sortable.length > 0 ? this.#some(sortable, 0.2) : [];
+    const keys = names.map((name) => this.#key(col(name), name, `"${name}"`));
     const [own, other] = this.#expression(plan, this.#pick(kinds));
-    if (this.#random() < 0.3) keys.unshift(this.#key(expr(own), own, other));
+    if (keys.length === 0 || this.#random() < 0.3) keys.unshift(this.#key(expr(own), own, other));
     const columns = quoted(Object.keys(plan.columns));
     const order = keys.map(({ sql }) => sql).join(', ');
     return next(
@@ -268,7 +302,7 @@ interface WideTools {
 
 /** Adds an operator over all rows, followed by a sort of its result by all columns. */
 function wideStep(plan: RandomPlan, tools: WideTools): RandomPlan {
-  const exact = Object.keys(plan.columns).filter((name) => isExact(plan.columns[name]));
+  const exact = exactNames(plan);
   if (exact.length === 0) return plan;
   const keys = tools.some(exact);
   const step = tools.pick([
@@ -296,30 +330,39 @@ function groupByOf(
   values: readonly string[],
 ): RandomPlan {
   const of = tools.pick(values);
-  const by = tools.pick(Object.keys(plan.columns));
-  const [rows, distinct, least, first, latest] = Array.from({ length: 5 }, () => tools.name());
+  const by = tools.pick(values);
+  const kept = keys.slice(0, tools.pick([0, keys.length, keys.length]));
+  const [rows, distinct, least, early, latest, head, tail] = Array.from({ length: 7 }, () => tools.name());
   const aggregates = [
     count().as(rows),
     countDistinct(of).as(distinct),
     min(of).as(least),
-    minBy(of, by).as(first),
+    minBy(of, by).as(early),
     maxBy(of, by).as(latest),
+    first(of).as(head),
+    last(of).as(tail),
   ];
-  const own = Object.fromEntries(keys.map((name) => [name, plan.columns[name]]));
+  const own = Object.fromEntries(kept.map((name) => [name, plan.columns[name]]));
   const kind = plan.columns[of];
   const columns = {
     ...own,
     [rows]: 'int',
     [distinct]: 'int',
     [least]: kind,
-    [first]: kind,
+    [early]: kind,
     [latest]: kind,
+    [head]: kind,
+    [tail]: kind,
   } as const;
   const list = `count(*) AS ${rows}, count(DISTINCT "${of}") AS ${distinct}, min("${of}") AS ${least},
-    arg_min("${of}", "${by}" ORDER BY "${ORDER}") AS ${first}, arg_max("${of}", "${by}" ORDER BY "${ORDER}") AS ${latest}`;
-  const query = `SELECT ${quoted(keys)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
-  const make = (table: Dataset) => table.groupBy(...keys).agg(...aggregates);
-  return sorted(next(plan, `groupBy(${keys.join(', ')}).agg(${of})`, make, { columns, query }));
+    arg_min("${of}", "${by}" ORDER BY "${ORDER}") AS ${early}, arg_max("${of}", "${by}" ORDER BY "${ORDER}") AS ${latest},
+    first("${of}" ORDER BY "${ORDER}") AS ${head}, last("${of}" ORDER BY "${ORDER}") AS ${tail}`;
+  const query =
+    kept.length === 0
+      ? `SELECT ${list} FROM (${plan.query})`
+      : `SELECT ${quoted(kept)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(kept)}`;
+  const make = (table: Dataset) => table.groupBy(...kept).agg(...aggregates);
+  return sorted(next(plan, `groupBy(${kept.join(', ')}).agg(${of} by ${by})`, make, { columns, query }));
 }
 
 /** Aggregates of numbers. */
@@ -334,7 +377,7 @@ function measuresOf(
   const of = tools.pick(numbers);
   const kind = plan.columns[of];
   const own = kind === 'decimal' ? kind : 'float64';
-  const [total, average, middle, part] = Array.from({ length: 4 }, () => tools.name());
+  const [total, average, middle, part, spread] = Array.from({ length: 5 }, () => tools.name());
   // DuckDB interpolates floats as a (1 - p) + b p, which may differ in the last digit.
   const p = tools.pick(kind === 'decimal' ? [0, 0.3, 0.5, 0.99, 1] : [0, 0.5, 1]);
   const columns = {
@@ -343,19 +386,27 @@ function measuresOf(
     [average]: 'float64',
     [middle]: own,
     [part]: own,
+    [spread]: 'float32',
   } as const;
   // DuckDB interpolates between digits beyond float64's in another way.
   const value = kind === 'decimal' ? short(of) : `"${of}"`;
   const list = `sum("${of}") AS ${total}, avg("${of}") AS ${average}, median(${value}) AS ${middle},
-    quantile_cont(${value}, ${p}) AS ${part}`;
+    quantile_cont(${value}, ${p}) AS ${part}, stddev("${of}")::FLOAT AS ${spread}`;
   const query = `SELECT ${quoted(keys)}, ${list} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
   const aggregates = [
     sum(of).as(total),
     mean(of).as(average),
     median(expr(value)).as(middle),
     quantile(expr(value), p).as(part),
+    stddev(of).as(spread),
   ];
-  const make = (table: Dataset) => table.groupBy(...keys).agg(...aggregates);
+  // The last digits of deviations depend on the order of sums.
+  const rounded = col(spread).cast('float32');
+  const make = (table: Dataset) =>
+    table
+      .groupBy(...keys)
+      .agg(...aggregates)
+      .withColumn(spread, rounded);
   return sorted(next(plan, `groupBy(${keys.join(', ')}).agg(sum of ${of})`, make, { columns, query }));
 }
 
@@ -463,7 +514,12 @@ function joinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): Ra
   );
 }
 
-const pivotValues = { bool: [true, false, null], text: ['a', '', null], int: [1, 5, null] } as const;
+const pivotValues = {
+  bool: [true, false, null],
+  text: ['a', '', null],
+  int: [1, 5, null],
+  decimal: [0, 12.34, null],
+} as const;
 
 function pivotOf(
   plan: RandomPlan,
@@ -475,21 +531,30 @@ function pivotOf(
   if (by === undefined) return plan;
   const values = pivotValues[plan.columns[by] as keyof typeof pivotValues];
   const of = tools.pick(exact);
-  const [rows, most] = [tools.name(), tools.name()];
+  const [rows, most, different] = [tools.name(), tools.name(), tools.name()];
   const own = Object.fromEntries(keys.map((name) => [name, plan.columns[name]]));
-  const columns: Record<string, Kind | 'wide'> = { ...own };
+  const columns: Record<string, ColumnKind> = { ...own };
   const renamed: Column[] = [];
   const list = values.flatMap((value, i) => {
-    const [first, second] = [rows, most].map((name) => `${name}_${i}`);
+    const [first, second, third] = [rows, most, different].map((name) => `${name}_${i}`);
     columns[first] = 'int';
     columns[second] = plan.columns[of];
-    renamed.push(col(`${value}_${rows}`).as(first), col(`${value}_${most}`).as(second));
+    columns[third] = 'int';
+    renamed.push(
+      col(`${value}_${rows}`).as(first),
+      col(`${value}_${most}`).as(second),
+      coalesce(col(`${value}_${different}`), 0).as(third),
+    );
     const sql = typeof value === 'string' ? `'${value}'` : `${value}`;
     const filter = `FILTER ("${by}" IS NOT DISTINCT FROM ${sql})`;
-    return [`nullif(count(*) ${filter}, 0) AS ${first}`, `max("${of}") ${filter} AS ${second}`];
+    return [
+      `nullif(count(*) ${filter}, 0) AS ${first}`,
+      `max("${of}") ${filter} AS ${second}`,
+      `count(DISTINCT "${of}") ${filter} AS ${third}`,
+    ];
   });
   const query = `SELECT ${quoted(keys)}, ${list.join()} FROM (${plan.query}) GROUP BY ${quoted(keys)}`;
-  const aggregates = [count().as(rows), max(of).as(most)];
+  const aggregates = [count().as(rows), max(of).as(most), countDistinct(of).as(different)];
   const make = (table: Dataset) =>
     table
       .groupBy(...keys)
@@ -514,7 +579,8 @@ function crossJoinOf(plan: RandomPlan, of: string, tools: WideTools): RandomPlan
 function asOfJoinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools): RandomPlan {
   const times = Object.keys(plan.columns).filter(
     (name) =>
-      !keys.includes(name) && ['int', 'wide', 'decimal', 'date', 'timestamp'].includes(plan.columns[name]),
+      !keys.includes(name) &&
+      ['int', 'wide', 'decimal', 'date', 'timestamp', 'zoned'].includes(plan.columns[name]),
   );
   if (times.length === 0) return plan;
   const [at, how, strict] = [
@@ -545,7 +611,7 @@ function asOfJoinOf(plan: RandomPlan, keys: readonly string[], tools: WideTools)
 interface RandomCall {
   readonly own: Pick<WindowFunction, 'over'>;
   readonly sql: string;
-  readonly kind: Kind | 'wide';
+  readonly kind: ColumnKind;
   /** The orders and frames for which DuckDB's value is the only one; `peers`: rows of equal keys are not ordered. */
   readonly frames: readonly ('none' | 'peers' | 'rows' | 'range')[];
 }
@@ -564,9 +630,7 @@ function windowOf(
   const partitionBy = pick([keys, keys.slice(0, 1), []]);
   const { own, sql, kind, frames } = pick(windowCalls(plan.columns, exact, tools));
   const how = pick(frames);
-  const keyed = Object.keys(plan.columns).filter(
-    (name) => how !== 'range' || plan.columns[name] in distances,
-  );
+  const keyed = exactNames(plan).filter((name) => how !== 'range' || plan.columns[name] in distances);
   if (keyed.length === 0) return plan;
   const name = pick(keyed);
   const rest = exact.map((key) => ({ key: col(key).asc(), sql: `"${key}" NULLS FIRST`, text: key }));
@@ -675,10 +739,9 @@ function windowCalls(columns: KindsByName, exact: readonly string[], { pick }: W
   ];
 }
 
-/** Values that are the same bits wherever they are equal. */
-function isExact(kind: Kind | 'wide'): boolean {
-  return !['float32', 'float64'].includes(kind);
-}
+/** Columns that may be keys. */
+const exactNames = ({ columns }: RandomPlan) =>
+  Object.keys(columns).filter((name) => columns[name] !== 'list');
 
 function selected(plan: RandomPlan, names: readonly string[]): RandomPlan {
   const columns = Object.fromEntries(names.map((name) => [name, plan.columns[name]]));

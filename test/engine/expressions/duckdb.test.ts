@@ -10,7 +10,15 @@ import { duckdb, duckRows } from '../../connectors/parquet/parquet-testing.ts';
 import { isDeep } from '../../support/deep.ts';
 import { batchOf, evaluated, selected } from './evaluated.ts';
 import { kinds, RandomExpressions } from './random-expressions.ts';
-import { batchOfCells, drawCells, duckTable, exactly, plainCell, randomColumns } from './random-rows.ts';
+import {
+  batchOfCells,
+  drawCells,
+  duckTable,
+  exactly,
+  plainCell,
+  randomColumns,
+  ZONE,
+} from './random-rows.ts';
 
 const expressions = Number(process.env.FACTORFLOW_EXPRESSIONS ?? (isDeep ? 400 : 150));
 const rows = 60;
@@ -24,6 +32,7 @@ const batch = batchOfCells(columns, cells);
 
 it(`${expressions} random expressions over ${rows} rows`, { timeout: 600_000 }, async () => {
   const duck = await duckdb();
+  await duck.run(`SET TimeZone = '${ZONE}'`);
   for (const statement of duckTable('random_rows', columns, cells, 'row')) await duck.run(statement);
   const source = new RandomExpressions(random);
   let [compared, refused] = [0, 0];

@@ -16,7 +16,9 @@ import { decimalParser, decimalTexts } from '../../../engine/expressions/decimal
 import type { Expression } from '../../../engine/expressions/expression.ts';
 import { readData } from '../../../engine/expressions/read.ts';
 import { selectedRows } from '../../../engine/expressions/select-rows.ts';
-import { arrowTypeOf, isDecimal, type ValueType } from '../../../engine/expressions/types.ts';
+import { arrowTypeOf, isDecimal, isTimestamp, type ValueType } from '../../../engine/expressions/types.ts';
+import { isUuid } from '../../../engine/values/value-texts.ts';
+import { plainValues } from '../../../engine/values/plain-values.ts';
 import { decimals, type Values } from '../../../engine/expressions/values.ts';
 import { writeData } from '../../../engine/expressions/write.ts';
 
@@ -37,7 +39,7 @@ export function column(type: ValueType, cells: readonly Cell[]): Data {
       const values = cells.map((cell) => parse(String(cell ?? 0)) ?? 0n);
       return decimals(values, shape);
     }
-    if (type === 'int64' || type === 'timestamp')
+    if (type === 'int64' || isTimestamp(type))
       return { form: 'wide', values: BigInt64Array.from(cells, (cell) => BigInt(cell ?? 0)), ...shape };
     return { form: 'number', values: Float64Array.from(cells, (cell) => Number(cell ?? 0)), ...shape };
   };
@@ -54,12 +56,19 @@ export function batchOf(columns: Readonly<Record<string, Data>>): RecordBatch {
 export const asExpression = (expression: string | Expression): Expression =>
   typeof expression === 'string' ? parseExpression(expression) : expression;
 
-/** Values of a column as plain ones: times as numbers of their unit, 64 bits as bigint, decimals as `1.50 (4,2)`. */
+/**
+ * Values of a column as plain ones: times as numbers of their unit, 64 bits as bigint, decimals as `1.50 (4,2)`,
+ * UUIDs as text.
+ */
 export function cellsOf(data: Data): Cell[] {
   if (DataType.isDecimal(data.type)) {
     const { precision, scale } = data.type;
     const texts = decimalTexts(readData(data));
     return texts.map((text, row) => (data.getValid(row) ? `${text} (${precision},${scale})` : null));
+  }
+  if (isUuid(data.type)) {
+    const plain = plainValues(data);
+    return Array.from({ length: data.length }, (_, row) => plain(row) as Cell);
   }
   const isTime =
     data.type.typeId === arrowTypeOf('timestamp').typeId || data.type.typeId === arrowTypeOf('date').typeId;

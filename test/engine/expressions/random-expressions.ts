@@ -7,8 +7,8 @@ export type Kind = (typeof kinds)[number];
 /** Draws numbers below 1. */
 type Random = () => number;
 
-/** Column names by kind; `wide`: integers that are only compared. */
-export type Columns = Readonly<Record<Kind | 'wide', readonly string[]>>;
+/** Column names by kind; `wide`: integers that are only compared; `zoned`: times with a zone. */
+export type Columns = Readonly<Record<Kind | 'wide' | 'zoned' | 'list', readonly string[]>>;
 
 /**
  * Column names by kind. Sums of `int` stay far from the limits of int64; `big` and `huge` are only compared.
@@ -23,6 +23,8 @@ const tableColumns: Columns = {
   date: ['da', 'db'],
   timestamp: ['ts', 'tt'],
   wide: ['big', 'huge', 'i'],
+  zoned: [],
+  list: [],
 };
 
 /** Draws an expression of a kind; deeper ones have more parts. */
@@ -139,6 +141,13 @@ export class RandomExpressions {
           (x) => `(dayofweek(${x}) + 1)`,
         ),
       () => join([of('date'), of('date')], (x, y) => `(${x} - ${y})`),
+      () => join([this.#zoned(depth)], (x) => `${this.#pick(['year', 'month', 'day', 'hour'])}(${x})`),
+      () =>
+        join(
+          [this.#list(depth)],
+          (x) => `listLength(${x})`,
+          (x) => `len(${x})`,
+        ),
       () =>
         join(
           [of('timestamp')],
@@ -256,6 +265,13 @@ export class RandomExpressions {
       () => join([of('text')], (x) => `split_part(${x}, '1', ${this.#pick([1, 2, -1])})`),
       () => join([of(this.#pick(['date', 'timestamp', 'bool']))], (x) => `cast(${x} as text)`),
       () => join([of('decimal')], (x) => `(cast(${x} as text) || ' kg')`),
+      () => join([this.#zoned(depth)], (x) => `substring(cast(${x} as text), 1, 19)`),
+      () =>
+        join(
+          [this.#list(depth), of('int')],
+          (x, n) => `elementAt(${x}, ${n} % 3)`,
+          (x, n) => `${x}[${n} % 3]`,
+        ),
     ];
   }
 
@@ -263,6 +279,7 @@ export class RandomExpressions {
     const of = (part: Kind) => this.draw(part, depth);
     return [
       () => join([of('timestamp')], (x) => `cast(${x} as date)`),
+      () => join([this.#zoned(depth)], (x) => `cast(${x} as date)`),
       () => this.#truncated('date', depth),
       () => this.#added('date', depth),
     ];
@@ -275,6 +292,12 @@ export class RandomExpressions {
       () => this.#added('timestamp', depth),
       () => join([of('date')], (x) => `cast(${x} as timestamp)`),
       () => this.#truncatedIn('America/Los_Angeles', depth),
+      () =>
+        join(
+          [this.#zoned(depth)],
+          (x) => `timestamp_seconds(unix_seconds(${x}))`,
+          (x) => `timezone('UTC', to_timestamp(floor(epoch(${x}))))`,
+        ),
       () =>
         join(
           [of('int')],
@@ -306,6 +329,14 @@ export class RandomExpressions {
       () => join([of('decimal')], (x) => `(${x} ${this.#pick(['in', 'not in'])} (1, 12.34, -0.050))`),
       () => join([of('decimal'), of('decimal')], (x, y) => `(${x} between -1 and ${y})`),
       () => join([of('date'), of('timestamp')], (x, y) => `(${x} ${operator} ${y})`),
+      () => join([this.#zoned(depth), this.#zoned(depth)], (x, y) => `(${x} ${operator} ${y})`),
+      () => join([this.#zoned(depth)], (x) => `(${x} ${operator} '2024-03-10 03:00:00')`),
+      () =>
+        join(
+          [this.#zoned(depth), of('timestamp')],
+          (x, y) => `(${x} ${operator} ${y})`,
+          (x, y) => `(${x} ${operator} timezone('UTC', ${y}))`,
+        ),
       () => join([of('timestamp')], (x) => `(${x} ${operator} '2024-01-01')`),
       () => same(`(${this.#wide()} ${operator} ${this.#random() < 0.3 ? '9007199254740993' : this.#wide()})`),
       () => join([of('bool'), of('bool')], (x, y) => `(${x} ${this.#pick(['and', 'or'])} ${y})`),
@@ -341,6 +372,36 @@ export class RandomExpressions {
           (x, y) => `${this.#pick(['contains', 'starts_with', 'ends_with'])}(${x}, ${y})`,
         ),
     ];
+  }
+
+  #list(depth: number): Twin {
+    const { list } = this.#columns;
+    if (list.length > 0 && this.#random() < 0.7) return same(this.#pick(list));
+    return join(
+      [this.draw('text', depth)],
+      (x) => `split(${x}, 'a')`,
+      (x) => `string_split(${x}, 'a')`,
+    );
+  }
+
+  /** Times of DuckDB's own zone: truncated, and moved by units across changes of clocks. */
+  #zoned(depth: number): Twin {
+    const { zoned } = this.#columns;
+    const x: Twin =
+      zoned.length > 0 && this.#random() < 0.7
+        ? same(this.#pick(zoned))
+        : join(
+            [this.draw('timestamp', depth)],
+            (time) => `atZone(${time}, 'America/Los_Angeles')`,
+            (time) => `timezone('UTC', ${time})`,
+          );
+    const unit = this.#pick(unitsOf('timestamp', 'hour', 'minute'));
+    const count = Math.floor(this.#random() * 30);
+    return this.#pick([
+      () => x,
+      () => join([x], (time) => `date_trunc('${unit}', ${time})`),
+      () => join([x], (time) => `(${time} ${this.#pick(['+', '-'])} interval '${count} ${unit}s')`),
+    ])();
   }
 
   #wide(): string {

@@ -1,14 +1,22 @@
 /** Random values of columns of all types, as Arrow and as DuckDB's SQL. */
-import type { RecordBatch } from 'apache-arrow';
+import { type Data, FixedSizeBinary, makeData, type RecordBatch } from 'apache-arrow';
 import { DAY, dateText, timestampText } from '../../../engine/expressions/civil.ts';
-import type { ValueType } from '../../../engine/expressions/types.ts';
+import { isTimestamp, type ValueType } from '../../../engine/expressions/types.ts';
 import { batchOf, type Cell, column } from './evaluated.ts';
 import type { Columns, Kind } from './random-expressions.ts';
 
+/** `wide`: integers that are only compared; lists are of texts. */
+export type ColumnKind = Kind | 'wide' | 'zoned' | 'list';
+
+/** The time zone of `zoned` columns, and of DuckDB's session. */
+export const ZONE = 'America/Los_Angeles';
+
 export interface RandomColumn {
   readonly type: ValueType;
+  /** Texts of UUIDs, which Arrow has as 16 bytes. */
+  readonly isUuid?: true;
   readonly sql: string;
-  readonly kind: Kind | 'wide';
+  readonly kind: ColumnKind;
   readonly draw: () => Cell;
 }
 
@@ -62,9 +70,23 @@ export function randomColumns(random: () => number): RandomColumns {
   };
 }
 
+/** Columns of UUIDs and of times with a zone, half of them near a change of clocks. */
+export function furtherColumns(random: () => number): RandomColumns {
+  const pick = <T>(choices: readonly T[]): T => choices[Math.floor(random() * choices.length)];
+  const halfHours = () => BigInt(pick([19_792, 20_030]) * DAY + Math.floor(random() * 48) * (DAY / 48));
+  const time = { kind: 'zoned', type: `timestamp(${ZONE})`, sql: 'TIMESTAMPTZ' } as const;
+  const ids = ['0', '7', 'a', 'f'].map((digit) => `0190a1b2-c3d4-7e5f-8a${digit}b-0123456789ab`);
+  return {
+    u: { kind: 'text', type: 'utf8', isUuid: true, sql: 'VARCHAR', draw: () => pick(ids) },
+    z: { ...time, draw: halfHours },
+    zz: { ...time, draw: () => pick([halfHours(), BigInt(Math.floor((random() - 0.5) * 40_000) * DAY)]) },
+    dst: { kind: 'timestamp', type: 'timestamp', sql: 'TIMESTAMP', draw: halfHours },
+  };
+}
+
 /** Names of columns by kind; also small integers are compared with wide ones. */
-export function namesByKind(columns: Readonly<Record<string, Kind | 'wide'>>): Columns {
-  const of = (kind: Kind | 'wide') => Object.keys(columns).filter((name) => columns[name] === kind);
+export function namesByKind(columns: Readonly<Record<string, ColumnKind>>): Columns {
+  const of = (kind: ColumnKind) => Object.keys(columns).filter((name) => columns[name] === kind);
   return {
     bool: of('bool'),
     int: of('int'),
@@ -75,6 +97,8 @@ export function namesByKind(columns: Readonly<Record<string, Kind | 'wide'>>): C
     date: of('date'),
     timestamp: of('timestamp'),
     wide: of('wide'),
+    zoned: of('zoned'),
+    list: of('list'),
   };
 }
 
@@ -92,8 +116,20 @@ export function drawCells(columns: RandomColumns, rows: number, isNull: () => bo
 
 export function batchOfCells(columns: RandomColumns, cells: Cells): RecordBatch {
   return batchOf(
-    Object.fromEntries(Object.entries(columns).map(([name, { type }]) => [name, column(type, cells[name])])),
+    Object.fromEntries(
+      Object.entries(columns).map(([name, { type, isUuid }]) => [
+        name,
+        isUuid ? uuidColumn(cells[name]) : column(type, cells[name]),
+      ]),
+    ),
   );
+}
+
+function uuidColumn(cells: readonly Cell[]): Data {
+  const type = new FixedSizeBinary(16);
+  const bytes = cells.map((cell) => Buffer.from(String(cell ?? '0'.repeat(32)).replaceAll('-', ''), 'hex'));
+  const { nullCount, nullBitmap } = column('utf8', cells);
+  return makeData({ type, length: cells.length, nullCount, nullBitmap, data: Buffer.concat(bytes) });
 }
 
 /** Statements that create the table in DuckDB, with rows numbered by `order`. */
@@ -113,9 +149,10 @@ export function duckTable(table: string, columns: RandomColumns, cells: Cells, o
 function sqlOf(cell: Cell, type: ValueType): string {
   if (cell === null) return 'NULL';
   if (type === 'date') return `DATE '${dateText(Number(cell))}'`;
-  if (type === 'timestamp') {
+  if (isTimestamp(type)) {
     const days = Math.floor(Number(BigInt(cell) / 1000n) / (DAY / 1000));
-    return `TIMESTAMP '${timestampText(days, Number(BigInt(cell) - BigInt(days) * BigInt(DAY)))}'`;
+    const text = timestampText(days, Number(BigInt(cell) - BigInt(days) * BigInt(DAY)));
+    return type === 'timestamp' ? `TIMESTAMP '${text}'` : `TIMESTAMPTZ '${text}+00'`;
   }
   if (typeof cell === 'string') return `'${cell}'`;
   // In quotes: a decimal literal would be rounded on its way to FLOAT.
@@ -123,18 +160,22 @@ function sqlOf(cell: Cell, type: ValueType): string {
 }
 
 /** DuckDB's value of a kind in a form that its JavaScript gives exactly. */
-export function exactly(kind: Kind | 'wide', text: string): string {
+export function exactly(kind: ColumnKind, text: string): string {
   if (kind === 'int') return `(${text})::BIGINT`;
   // Cells of decimals have their type; DuckDB writes no 0 before the point of DECIMAL(2,2).
   if (kind === 'decimal')
     return `regexp_replace((${text})::VARCHAR, '^(-?)\\.', '\\10.') || replace(' ' || typeof(${text}), 'DECIMAL', '')`;
   if (kind === 'date') return `(${text})::DATE - DATE '1970-01-01'`;
+  if (kind === 'zoned') return `epoch_us((${text})::TIMESTAMPTZ)`;
+  if (kind === 'list') return `to_json(${text})::VARCHAR`;
   return kind === 'timestamp' ? `epoch_us((${text})::TIMESTAMP)` : text;
 }
 
-export function plainCell(cell: unknown, kind: Kind | 'wide'): unknown {
+export function plainCell(cell: unknown, kind: ColumnKind): unknown {
   if (cell === null) return null;
-  if (['int', 'date', 'timestamp', 'wide'].includes(kind)) return BigInt(cell as bigint);
+  if (['int', 'date', 'timestamp', 'wide', 'zoned'].includes(kind)) return BigInt(cell as bigint);
+  if (kind === 'list')
+    return typeof cell === 'string' ? cell : JSON.stringify([...(cell as Iterable<unknown>)]);
   // 0 and -0 are equal, and float32 travels as the float64 of the same value.
   return typeof cell === 'number' ? cell + 0 : cell;
 }

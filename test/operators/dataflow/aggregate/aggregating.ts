@@ -19,8 +19,7 @@ import {
 import { operatorFrom } from '../../../../operators/pipeline/operator-chain.ts';
 import { collect, plain } from '../../../connectors/parquet/parquet-testing.ts';
 import { batchOf, cellsOf } from '../../../engine/expressions/evaluated.ts';
-import type { Kind } from '../../../engine/expressions/random-expressions.ts';
-import { exactly, plainCell } from '../../../engine/expressions/random-rows.ts';
+import { type ColumnKind, exactly, plainCell } from '../../../engine/expressions/random-rows.ts';
 
 export interface Rows {
   readonly schema: Schema;
@@ -89,10 +88,7 @@ export async function inParts(
 }
 
 /** Plain values by row; lists as arrays. */
-export function cellsByRow(
-  { schema, batches }: Rows,
-  kinds: readonly (Kind | 'wide' | 'list')[],
-): unknown[][] {
+export function cellsByRow({ schema, batches }: Rows, kinds: readonly ColumnKind[]): unknown[][] {
   return batches.flatMap((batch) => {
     const columns = schema.fields.map((_, i) =>
       cellsOf(batch.data.children[i]).map((cell) => {
@@ -110,10 +106,10 @@ export const onlyZero = (value: unknown) => (typeof value === 'number' ? value +
 export function duckAggregate(
   call: Aggregation['call'],
   column: string | undefined,
-  kind: Kind | 'wide',
+  kind: ColumnKind,
   order: string,
   further: { readonly p?: number; readonly by?: string } = {},
-): { readonly sql: string; readonly kind: Kind | 'wide' | 'list' } {
+): { readonly sql: string; readonly kind: ColumnKind } {
   const own = `"${column}"`;
   const ordered = `ORDER BY "${order}"`;
   switch (call) {
@@ -151,7 +147,7 @@ export function duckAggregate(
   }
 }
 
-function quantileOf(column: string, kind: Kind | 'wide', p = 0.5) {
+function quantileOf(column: string, kind: ColumnKind, p = 0.5) {
   return kind === 'decimal'
     ? { sql: exactly(kind, `quantile_cont(${column}, ${p})`), kind }
     : { sql: `quantile_cont(${column}::DOUBLE, ${p})`, kind: 'float64' as const };

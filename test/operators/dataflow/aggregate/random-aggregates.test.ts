@@ -5,9 +5,9 @@
 import { expect, it } from 'vitest';
 import type { Aggregation } from '../../../../operators/dataflow/aggregate/aggregate.ts';
 import { duckdb, duckRows } from '../../../connectors/parquet/parquet-testing.ts';
-import type { Kind } from '../../../engine/expressions/random-expressions.ts';
 import {
   batchOfCells,
+  type ColumnKind,
   drawCells,
   duckTable,
   exactly,
@@ -61,7 +61,7 @@ const calls: readonly (readonly [Aggregation['call'], readonly string[]])[] = [
 interface Drawn {
   readonly aggregation: Aggregation;
   readonly sql: string;
-  readonly kind: Kind | 'wide' | 'list';
+  readonly kind: ColumnKind;
 }
 
 function drawAggregate(name: string): Drawn {
