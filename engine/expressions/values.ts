@@ -1,5 +1,4 @@
 import type { Data } from 'apache-arrow';
-import { joinData } from '../stream/join-data.ts';
 import { takeData } from '../stream/take-data.ts';
 import { DAY } from './civil.ts';
 import type { ValueType } from './types.ts';
@@ -202,13 +201,8 @@ export function gather(column: Values, at: Int32Array | Uint32Array, valid: Uint
       return { form: 'big', values: Array.from(at, (row) => column.values[row] ?? 0n), ...shape };
     case 'text':
       return { form: 'text', values: column.values, codes: Int32Array.from(at), ...shape };
-    default: {
-      if (column.data === undefined) return { form: 'opaque', ...shape };
-      // Their nulls are those of the data.
-      const data = valid?.includes(0) ? joinData(column.data.type, [column.data], 1) : column.data;
-      const from = Uint32Array.from(at, (row, i) => (valid?.[i] === 0 ? column.length : row));
-      return { form: 'opaque', data: takeData(data, from), ...shape };
-    }
+    default:
+      return { form: 'opaque', data: column.data && takeData(column.data, Uint32Array.from(at)), ...shape };
   }
 }
 

@@ -83,7 +83,7 @@ function fieldOf({ children }: DataType, name: string): number {
 }
 
 /** The values at a position for each row, null where that is undefined or the row has a null argument. */
-function takeValues(data: Data, rows: Rows, positionOf: (row: number) => number | undefined): Values {
+export function takeValues(data: Data, rows: Rows, positionOf: (row: number) => number | undefined): Values {
   const positions = new Uint32Array(rows.length);
   let hasNulls = false;
   for (let i = 0; i < positions.length; i++) {

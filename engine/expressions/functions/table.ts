@@ -6,7 +6,7 @@ import { comparisons } from './compare.ts';
 import { conditionals, logic } from './conditional.ts';
 import { dates } from './dates.ts';
 import type { Functions, FunctionSpec, Signature } from './function.ts';
-import { lists } from './lists.ts';
+import { lists, takeValues } from './lists.ts';
 import { matches } from './matches.ts';
 import { texts } from './text.ts';
 
@@ -43,6 +43,8 @@ export function apply(
   if (entries === undefined) return kernel(args, { ...rows, valid: validOfAll(args, length) });
   const { codes, valid } = entries;
   const values = kernel(entries.args, { ...rows, length: entries.length, valid: undefined });
+  if (values.form === 'opaque' && values.data !== undefined)
+    return takeValues(values.data, { ...rows, valid }, (i) => codes[i]);
   if (values.valid === undefined) return gather(values, codes, valid);
   const both = codes.map((code, i) => (values.valid?.[code] ?? 1) & (valid?.[i] ?? 1));
   return gather(values, codes, Uint8Array.from(both));

@@ -399,7 +399,13 @@ export class RandomExpressions {
     const count = Math.floor(this.#random() * 30);
     return this.#pick([
       () => x,
-      () => join([x], (time) => `date_trunc('${unit}', ${time})`),
+      () =>
+        join(
+          [x],
+          (time) => `date_trunc('${unit}', ${time})`,
+          // As in `#truncated`.
+          (time) => `(date_trunc('${unit}', ${time}) + interval 0 second)`,
+        ),
       () => join([x], (time) => `(${time} ${this.#pick(['+', '-'])} interval '${count} ${unit}s')`),
     ])();
   }
