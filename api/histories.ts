@@ -38,7 +38,7 @@ export interface RatedRows {
 export function ratedRows(ratings: Dataset, input: RatingInput): RatedRows | undefined {
   if (rootSource(ratings.plan).splits === undefined) return undefined;
   return {
-    rows: new Dataset(ratings.session, input.selected(ratings)),
+    rows: new Dataset(ratings.session, input.given(ratings)),
     last: input.onDuplicates === 'last',
     saved: false,
   };

@@ -16,16 +16,20 @@ import { loadingNeed, requireRows, rowsWithin } from '../operators/planner/memor
 import { blockLimit, spilledBytes } from '../operators/planner/sizes.ts';
 import { readPairs, type ReadPairs } from '../operators/ratings/ids/known-pairs.ts';
 import type { IndexedRatings } from '../operators/ratings/ids/number-ids.ts';
+import type { WantedRecency } from '../operators/ratings/measure-recency.ts';
+import { loadedOnce } from '../operators/ratings/kept-forms.ts';
 import { typesOf } from '../operators/ratings/reading/rating-chunk.ts';
 import { readRatings } from '../operators/ratings/reading/read-ratings.ts';
 import { type ColumnNames, usualNames } from '../operators/ratings/rows/column-names.ts';
+import type { Weighing } from '../operators/ratings/rows/recency.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import type { ColdStart } from '../operators/serving/predict.ts';
 import { countTimeSizes } from '../operators/splits/time-split.ts';
 import type { DuplicatePolicy } from '../operators/tasks/tasks.ts';
 import type { Dataset } from './dataset.ts';
 import { definedNames, withFoundColumns } from './found-columns.ts';
-import { keptAs } from './training/kept-ratings.ts';
+import { requireReplayable } from './run-rows.ts';
+import { keptAs, keptForms } from './training/kept-ratings.ts';
 
 export interface IndexingOptions {
   /**
@@ -44,15 +48,26 @@ export class RatingInput {
   readonly coldStartStrategy: ColdStart;
   readonly onDuplicates: DuplicatePolicy;
   readonly onBadRows: BadRowPolicy;
+  readonly #options: RatingOptions;
+  readonly #recency: WantedRecency | undefined;
+  /** Known once `weighed` has read the times. */
+  readonly weighing: FoundWeighing | undefined;
 
   /**
-   * `preferred`: the columns of a model, used if the data have them. Throws UsageError naming an option that
-   * is out of range or has no effect.
+   * `preferred`: the columns of a model, used if the data have them. `recency`: ratings become weights that
+   * halve with their age, by `weighed`. Throws UsageError naming an option that is out of range or has no
+   * effect.
    */
   constructor(
-    { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows }: RatingOptions,
+    options: RatingOptions,
     preferred?: Pick<ColumnNames, 'user' | 'item' | 'rating'>,
+    recency?: WantedRecency,
+    weighing?: FoundWeighing,
   ) {
+    const { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows } = options;
+    this.#options = options;
+    this.#recency = recency;
+    this.weighing = weighing;
     this.#given = definedNames({ user: userCol, item: itemCol, rating: ratingCol, timestamp: timestampCol });
     this.#preferred = preferred;
     const { user, item, rating, timestamp } = { ...usualNames, ...preferred, ...this.#given };
@@ -66,8 +81,8 @@ export class RatingInput {
       'sum',
     ]);
     this.onBadRows = oneOf('onBadRows', onBadRows ?? 'error', ['error', 'skip']);
-    if (timestampCol !== undefined && this.onDuplicates !== 'last')
-      throw new UsageError("timestampCol acts only with onDuplicates 'last'");
+    if (timestampCol !== undefined && !this.#needsTimes)
+      throw new UsageError("timestampCol acts only with halfLife, or with onDuplicates 'last'");
   }
 
   /**
@@ -75,14 +90,46 @@ export class RatingInput {
    * withFoundColumns.
    */
   async found(dataset: Dataset, ctx: Pick<ExecutionContext, 'events' | 'signal'>): Promise<Dataset> {
-    const roles =
-      this.onDuplicates === 'last'
-        ? (['user', 'item', 'rating', 'timestamp'] as const)
-        : (['user', 'item', 'rating'] as const);
+    const roles = this.#needsTimes
+      ? (['user', 'item', 'rating', 'timestamp'] as const)
+      : (['user', 'item', 'rating'] as const);
     return keptAs(
       await withFoundColumns(dataset, { roles, given: this.#given, preferred: this.#preferred }, ctx),
       dataset,
     );
+  }
+
+  /** True if ratings need a column of times. */
+  get #needsTimes(): boolean {
+    return this.onDuplicates === 'last' || this.#recency !== undefined;
+  }
+
+  /**
+   * The input that reads these ratings as weights that halve with their age; itself without a half-life. Reads
+   * the times and ratings once, for the latest time and the formula of the weights. Later ratings of a model
+   * need no times: without them, they are of now, and have no `weighing`. Throws DataError for times of unknown
+   * unit.
+   */
+  async weighed(ratings: Dataset, ctx: ExecutionContext): Promise<RatingInput> {
+    const recency = this.#recency;
+    if (recency === undefined) return this;
+    const { rating, timestamp } = this.columnsOf(ratings);
+    if ('weight' in recency && this.#options.timestampCol === undefined) {
+      const { fields } = await ratings.schema({ signal: ctx.signal });
+      if (!fields.some(({ name }) => name === timestamp)) {
+        ctx.events({ type: 'note', text: 'the ratings have no times, so none has lost weight by its age' });
+        return new RatingInput(this.#options, this.#preferred);
+      }
+    }
+    requireReplayable(ratings, 'halfLife');
+    const { isoOf, measureRecency, weighingOf } = await import('../operators/ratings/measure-recency.ts');
+    const name = `recency ${JSON.stringify([rating, timestamp, recency.now])}`;
+    const facts = await loadedOnce(keptForms(ratings), name, () =>
+      runInto(ratings.plan, measureRecency({ rating, timestamp }, recency.now), ctx),
+    );
+    const by = weighingOf(facts, recency, timestamp, ctx);
+    const iso = isoOf(by.now / (facts.units ?? 1));
+    return new RatingInput(this.#options, this.#preferred, recency, { ...by, iso });
   }
 
   /** Like `found`, for a validation set; its times are not used. */
@@ -107,14 +154,32 @@ export class RatingInput {
    * A key for caching loaded ratings: all settings that affect them, as text. The data set is not part of it.
    */
   form(dataset: Dataset): string {
-    return JSON.stringify([this.columnsOf(dataset), this.onDuplicates, this.onBadRows]);
+    return JSON.stringify([this.columnsOf(dataset), this.onDuplicates, this.onBadRows, this.weighing]);
   }
 
-  /** The ratings to train on. */
+  /** The ratings to train on: weights by age with a half-life, if `weighed` has found them. */
   selected(dataset: Dataset): LogicalPlan {
+    if (this.weighing === undefined) return this.given(dataset);
+    const { iso: _, ...by } = this.weighing;
+    const weighing = { ...by, keepsTimes: this.onDuplicates === 'last' };
+    return andThen(dataset.plan, new SelectRatings(this.columnsOf(dataset), this.onBadRows, weighing));
+  }
+
+  /** The ratings as they are given. */
+  given(dataset: Dataset): LogicalPlan {
     const { user, item, rating, timestamp } = this.columnsOf(dataset);
-    const columns = this.onDuplicates === 'last' ? { user, item, rating, timestamp } : { user, item, rating };
+    const columns = this.#needsTimes ? { user, item, rating, timestamp } : { user, item, rating };
     return andThen(dataset.plan, new SelectRatings(columns, this.onBadRows));
+  }
+
+  /** The steps that give the ratings, as plans print them: "parquet-source > select-ratings". */
+  describe({ plan }: Dataset): string {
+    return [
+      rootSource(plan).name,
+      ...operatorsOf(plan).map((operator) => operator.name),
+      'select-ratings',
+      ...(this.weighing === undefined ? [] : ['weights by age']),
+    ].join(' > ');
   }
 
   /** Checks that the ratings have their columns, with usable types. Throws DataError. */
@@ -143,7 +208,7 @@ export class RatingInput {
     // If the number of rows is known, checks already before reading that the spill folder has room; else this
     // is checked before sorting.
     if (totalRows !== undefined && inParts) await requireSpill(totalRows, within.loaded, ctx);
-    if (this.onDuplicates === 'last' && rootSource(ratings.plan).replayable)
+    if (this.onDuplicates === 'last' && this.weighing === undefined && rootSource(ratings.plan).replayable)
       await this.#reportTimes(ratings, ctx);
     const inBlock = inBands ? within.maximum : Math.min(within.maximum, blockLimit.ratings);
     const indexed = await readRatings(
@@ -235,14 +300,8 @@ export class RatingInput {
   }
 }
 
-/** The steps that give the ratings, as plans print them: "parquet-source > select-ratings". */
-export function describeInput(plan: LogicalPlan): string {
-  return [
-    rootSource(plan).name,
-    ...operatorsOf(plan).map((operator) => operator.name),
-    'select-ratings',
-  ].join(' > ');
-}
+/** The weights of a training set, with the time of whole weights as ISO text. */
+export type FoundWeighing = Weighing & { readonly iso: string };
 
 /** Throws CapacityError if the spill folder has no room for the rows that do not fit into memory. */
 async function requireSpill(rows: number, inMemory: number, { executor }: ExecutionContext): Promise<void> {
@@ -272,8 +331,8 @@ export interface RatingOptions {
    */
   readonly ratingCol?: string;
   /**
-   * Column of times, for onDuplicates 'last' only. Default: the data set's name, else 'timestamp', else one
-   * such as ts or date.
+   * Column of times, for `halfLife` of ALS and for onDuplicates 'last'. Default: the data set's name, else
+   * 'timestamp', else one such as ts or date.
    */
   readonly timestampCol?: string;
   /** Predictions for unknown users and items: 'nan', or 'drop' to leave their rows out. Default 'nan'. */

@@ -1,10 +1,17 @@
 import type { RunOptions } from '../api/run-session.ts';
+import { UsageError } from '../engine/errors.ts';
 import type { JsonObject } from '../engine/json.ts';
 import { keyCount } from '../engine/keys/key-column.ts';
 import type { DeviceInfo } from '../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { planDevices } from '../engine/run/devices.ts';
-import { type AlsParams, knownForm, sizedParams, type SizedAlsParams } from '../operators/als/als-params.ts';
+import {
+  type AlsParams,
+  knownForm,
+  sizedParams,
+  type SizedAlsParams,
+  wantedRecency,
+} from '../operators/als/als-params.ts';
 import { effectiveRatings } from '../operators/als/implicit/effective-ratings.ts';
 import { learnWeight, weightJson, weightedRatings } from '../operators/als/implicit/rating-weight.ts';
 import { chooseKernels, profileOfSorted } from '../operators/als/kernel-choices.ts';
@@ -47,6 +54,10 @@ export async function trainAls(
   { test, signal, onEvent, device = 'cpu', threads = defaultThreads(), ...given }: PageAlsOptions = {},
 ): Promise<PageTraining> {
   const asked = checkAlsParams(given, ['test', 'signal', 'onEvent', 'device', 'threads']);
+  if (wantedRecency(asked) !== undefined)
+    throw new UsageError('halfLife cannot be used here: the ratings of a page have no times', {
+      advice: 'Leave it out, or train with Node',
+    });
   return runTraining('trainAls', { signal, onEvent, device, threads }, (ctx) =>
     fitRatings(ratings, asked, test, ctx),
   );

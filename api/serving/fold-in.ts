@@ -3,6 +3,7 @@ import { startPhase } from '../../engine/events.ts';
 import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
+import { recencyOfModel } from '../../operators/ratings/measure-recency.ts';
 import { sortByUser } from '../../operators/ratings/sort-ratings.ts';
 import { type FactorModel, rowsInMemory } from '../../operators/serving/factor-model.ts';
 import { gramOfItems, knownRatings, solveUsers, type UserRule } from '../../operators/serving/solve-users.ts';
@@ -33,17 +34,22 @@ export interface FoldedCounts {
 /** Solves users from their ratings; see Model.foldIn. `make` creates a model from parts. */
 export async function foldInUsers<Made>(
   parts: ModelParts & FactorModel,
-  rule: UserRule,
+  given: UserRule,
   ratings: Dataset,
   options: FoldInOptions,
   make: (parts: ModelParts) => Made,
 ): Promise<FoldedCounts & { readonly model: Made }> {
   const { onDuplicates, onBadRows, signal, onEvent } = options;
-  const input = new RatingInput({ onDuplicates, onBadRows }, parts.columns);
+  const recency = recencyOfModel(parts.metadata ?? {});
+  const asked = new RatingInput({ onDuplicates, onBadRows }, parts.columns, recency);
   return Holdings.ofRun(ratings.session.context({ signal, onEvent }), async (ctx) => {
     using _ = ctx.metrics.begin('fold-in');
-    const found = await input.found(ratings, ctx);
-    const rated = rule.implicit ? await unratedAsOnes(found, input.columnsOf(found).rating, ctx) : found;
+    const found = await asked.found(ratings, ctx);
+    const rated = given.implicit ? await unratedAsOnes(found, asked.columnsOf(found).rating, ctx) : found;
+    const input = await asked.weighed(rated, ctx);
+    // Ratings with times are read as weights already.
+    const { weight, ...equations } = given;
+    const rule: UserRule = input.weighing || weight === undefined ? equations : given;
     const indexed = await input.index(rated, undefined, ctx);
     const byUser = await sortByUser(indexed, input.onDuplicates, ctx);
     const known = knownRatings({ users: indexed.users, items: indexed.items, byUser }, parts, rule);

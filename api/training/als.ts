@@ -1,6 +1,6 @@
 import { planDevices } from '../../engine/run/devices.ts';
 import { rootSource, runInto } from '../../engine/stream/logical-plan.ts';
-import type { AlsParams } from '../../operators/als/als-params.ts';
+import { type AlsParams, wantedRecency } from '../../operators/als/als-params.ts';
 import { fitAls } from '../../operators/als/fit.ts';
 import { chooseKernels, NO_SIZES } from '../../operators/als/kernel-choices.ts';
 import { checkAlsParams } from '../../operators/als/params.ts';
@@ -16,7 +16,7 @@ import { requireOptions } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
 import type { Model } from '../model.ts';
-import { describeInput, RatingInput, ratingOptionNames, type RatingOptions } from '../rating-input.ts';
+import { RatingInput, ratingOptionNames, type RatingOptions } from '../rating-input.ts';
 import { intervalOf } from './checkpoints/checkpoint-options.ts';
 import { budgetOf, keptAs, keptForms } from './kept-ratings.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
@@ -56,15 +56,11 @@ export class ALS {
       others;
     this.params = checkAlsParams(rest, [...ratingOptionNames, ...attributeOptionNames]);
     this.#attributes = new TrainerAttributes({ itemAttributes, userAttributes });
-    this.#input = new RatingInput({
-      userCol,
-      itemCol,
-      ratingCol,
-      timestampCol,
-      coldStartStrategy,
-      onDuplicates,
-      onBadRows,
-    });
+    this.#input = new RatingInput(
+      { userCol, itemCol, ratingCol, timestampCol, coldStartStrategy, onDuplicates, onBadRows },
+      undefined,
+      wantedRecency(this.params),
+    );
     this.columns = this.#input.columns;
     this.coldStartStrategy = this.#input.coldStartStrategy;
     this.onDuplicates = this.#input.onDuplicates;
@@ -131,13 +127,14 @@ export class ALS {
 /** Plans a training by ALS. Reads the ids once, to count users and items. */
 async function planAlsFit(
   params: AlsParams,
-  input: RatingInput,
+  asked: RatingInput,
   given: Dataset,
   { attributes, ...options }: FitOptions & { readonly attributes: TrainerAttributes },
 ): Promise<ExplainedPlan> {
   const context = given.session.context(options);
   const sets = { ratings: given, validation: options.validation };
-  const { ratings, validation } = await foundSets(input, sets, context, ratedBy(params, input));
+  const { ratings, validation } = await foundSets(asked, sets, context, ratedBy(params, asked));
+  const input = await asked.weighed(ratings, context);
   const { executor } = trainingDevice(ratings.session.device, context.executor, {
     ...params,
     attributes: attributes.areGiven,
@@ -164,13 +161,13 @@ async function planAlsFit(
     largestRating,
     testRatings,
     attributes: read?.sizesOf(ids),
-    input: describeInput(ratings.plan),
+    input: input.describe(ratings),
   };
   const choices = await chooseKernels(known, params, ctx);
   const mayBeInParts = keptForms(ratings) === undefined && !attributes.areGiven;
   const loading = await input.loadingNeed(ratings, count, ctx.signal, { inParts: mayBeInParts });
   const setting = {
-    params,
+    params: { ...params, ...(input.weighing && { now: input.weighing.iso }) },
     devices: planDevices(executor),
     budget: { ...budgetOf(ratings), loading },
     mayBeInParts,

@@ -10,7 +10,7 @@ import type { Dataset } from '../dataset.ts';
 import type { FitOptions } from '../fit-options.ts';
 import { ratedRows } from '../histories.ts';
 import type { Model } from '../model.ts';
-import { describeInput, type RatingInput } from '../rating-input.ts';
+import type { RatingInput } from '../rating-input.ts';
 import { mostRanked } from '../validation/ranking-options.ts';
 import type { CheckpointedRun } from './checkpoints/checkpoint-state.ts';
 import { type RunCheckpoints, withCheckpoints } from './checkpoints/run-checkpoints.ts';
@@ -76,21 +76,22 @@ export async function foundSets(
  * Trains a model. Everything from the first byte read to the last factor is one graph of stages in one scope,
  * which `fit.train` adds.
  */
-export async function runFit(fit: Fit, asked: Dataset, options: ContinuedFit): Promise<Model> {
-  const { about, input } = fit;
+export async function runFit(given: Fit, asked: Dataset, options: ContinuedFit): Promise<Model> {
+  const { about } = given;
   const { session } = asked;
   const context = session.context(options);
   // Not all devices support these parameters or the plan, so devices are opened and checked before anything
   // is read.
-  const params = { ...about.params, attributes: fit.attributes?.areGiven ?? false };
+  const params = { ...about.params, attributes: given.attributes?.areGiven ?? false };
   if (options.plan !== undefined || dependsOnDevice(params)) {
     await session.opened(context.events);
     trainingDevice(session.device, context.executor, params);
   }
-  await fit.check?.(context);
-  const attributes = await fit.attributes?.read(input.columns, context);
-  const given = { ratings: asked, validation: options.validation };
-  const sets = await foundSets(input, given, context, fit.rated);
+  await given.check?.(context);
+  const attributes = await given.attributes?.read(given.input.columns, context);
+  const both = { ratings: asked, validation: options.validation };
+  const sets = await foundSets(given.input, both, context, given.rated);
+  const fit = { ...given, input: await given.input.weighed(sets.ratings, context) };
   const train = async (scope: Scope, checkpoints: RunCheckpoints | undefined): Promise<Model> => {
     using _ = scope.ctx.metrics.begin('plan');
     return await fit.train(fitRun(fit, sets, options, { scope, checkpoints, attributes }), attributes);
@@ -129,8 +130,9 @@ function fitRun(
   return {
     scope,
     ratings: {
-      input: describeInput(ratings.plan),
+      input: input.describe(ratings),
       form: input.form(ratings),
+      weighing: input.weighing,
       duplicates: input.onDuplicates,
       kept: keptForms(ratings),
       warnings: unusedRatings(ratings.plan),

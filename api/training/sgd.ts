@@ -15,7 +15,7 @@ import { requireOptions } from '../check-options.ts';
 import type { Dataset } from '../dataset.ts';
 import { checkFit, type FitOptions, type PlanOptions } from '../fit-options.ts';
 import type { Model } from '../model.ts';
-import { describeInput, RatingInput, ratingOptionNames, type RatingOptions } from '../rating-input.ts';
+import { RatingInput, ratingOptionNames, type RatingOptions } from '../rating-input.ts';
 import { intervalOf } from './checkpoints/checkpoint-options.ts';
 import { budgetOf, keptForms } from './kept-ratings.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
@@ -113,7 +113,7 @@ export async function planSgdFit(
       : await indexSgd(
           fit,
           {
-            input: describeInput(ratings.plan),
+            input: input.describe(ratings),
             kept: keptForms(ratings),
             index: (own, limits) => input.index(ratings, validation, own, limits),
           },
@@ -140,7 +140,7 @@ async function profileOf(
   ctx: ExecutionContext,
 ): Promise<RatingsProfile> {
   const { users, items, ratings: count } = await runInto(input.selected(ratings), profileRatings(), ctx);
-  return { users, items, ratings: count, input: describeInput(ratings.plan) };
+  return { users, items, ratings: count, input: input.describe(ratings) };
 }
 
 /** Trains by SGD. A model that continues another one keeps its columns. */

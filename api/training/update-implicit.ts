@@ -17,6 +17,7 @@ import { namesOf } from '../../operators/params/table.ts';
 import { requireBudget } from '../../operators/planner/memory-budget.ts';
 import type { IndexedRatings } from '../../operators/ratings/ids/number-ids.ts';
 import { widenedCounts, widenRatings } from '../../operators/ratings/ids/relabel.ts';
+import { recencyOfModel } from '../../operators/ratings/measure-recency.ts';
 import type { Ratings } from '../../operators/ratings/ratings.ts';
 import { sortRatings } from '../../operators/ratings/sort-ratings.ts';
 import { type FactorModel, takeRows } from '../../operators/serving/factor-model.ts';
@@ -28,7 +29,7 @@ import { checkFit } from '../fit-options.ts';
 import { ratedRows } from '../histories.ts';
 import type { ModelParts } from '../model-parts.ts';
 import type { Model } from '../model.ts';
-import { describeInput, RatingInput, ratingOptionNames, type RatingOptions } from '../rating-input.ts';
+import { RatingInput, ratingOptionNames, type RatingOptions } from '../rating-input.ts';
 import { extendedParts } from '../serving/cold-rows.ts';
 import { ExplainedPlan } from './plans/explained-plan.ts';
 import { trainedModel } from './trained-model.ts';
@@ -147,10 +148,14 @@ async function prepare(
   ctx: ExecutionContext,
 ) {
   const rest = checkUpdate(given, options);
-  const input = new RatingInput({ coldStartStrategy: model.coldStartStrategy, ...rest }, model.columns);
-  const found = await input.found(given, ctx);
-  const ratings = await unratedAsOnes(found, input.columnsOf(found).rating, ctx);
-  const params = updateParams(model.metadata.params as unknown as SizedAlsParams, model.rank);
+  const { metadata, coldStartStrategy } = model;
+  const recency = recencyOfModel(metadata);
+  const asked = new RatingInput({ coldStartStrategy, ...rest }, model.columns, recency);
+  const found = await asked.found(given, ctx);
+  const ratings = await unratedAsOnes(found, asked.columnsOf(found).rating, ctx);
+  const input = await asked.weighed(ratings, ctx);
+  const trained = metadata.params as unknown as SizedAlsParams;
+  const params = updateParams({ ...trained, ...(input.weighing && { now: input.weighing.iso }) }, model.rank);
   const own = await input.index(ratings, undefined, ctx);
   const { factors, counts: earlier, completed } = takingPart(model, all, own);
   const { indexed, users, items } = await widenRatings(own, factors, ctx);
@@ -161,13 +166,9 @@ async function prepare(
     items: widenedCounts(indexed.itemCounts, earlier.items, items),
   };
   const weight = readWeight(model.metadata.ratingWeight);
-  const weighted = (rows: 'users' | 'items', ratings: Ratings) =>
-    weightedRatings(
-      { ratings, rows },
-      weight,
-      { counts: counts.items ?? indexed.itemCounts, keeps: false },
-      ctx,
-    );
+  const weighing = { counts: counts.items ?? indexed.itemCounts, keeps: false };
+  const weighted = async (rows: 'users' | 'items', ratings: Ratings) =>
+    input.weighing === undefined ? weightedRatings({ ratings, rows }, weight, weighing, ctx) : ratings;
   const blocks = {
     ...read,
     byUser: await weighted('users', read.byUser),
@@ -185,7 +186,7 @@ async function prepare(
   };
   const devices = planDevices(ctx.executor);
   const plan = planAls(
-    { users: m, items: n, ratings: blocks.byUser.ratings, input: describeInput(ratings.plan) },
+    { users: m, items: n, ratings: blocks.byUser.ratings, input: input.describe(ratings) },
     params,
     devices,
     undefined,
@@ -209,7 +210,17 @@ async function prepare(
 
 /** The parameters of the model's training that its equations depend on, with a single round. */
 function updateParams(
-  { alpha, regParam, regExponent, unobservedWeight, weight = 'spark', nonnegative, seed }: SizedAlsParams,
+  {
+    alpha,
+    regParam,
+    regExponent,
+    unobservedWeight,
+    weight = 'spark',
+    halfLife,
+    now,
+    nonnegative,
+    seed,
+  }: SizedAlsParams,
   rank: number,
 ): SizedAlsParams {
   const steps = nonnegative ? {} : ({ solver: 'cg', cgSteps: STEPS } as const);
@@ -221,6 +232,8 @@ function updateParams(
     regExponent,
     unobservedWeight,
     weight,
+    halfLife,
+    now,
     nonnegative,
     seed,
     maxIter: 1,

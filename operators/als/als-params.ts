@@ -2,6 +2,7 @@ import { UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import { type CommonParams, explicitLambda } from '../params/common.ts';
+import { recencyOf } from '../ratings/rows/recency.ts';
 
 /** Forms of the weights of implicit ratings: see AlsParams.weight. */
 export type WeightForm = 'auto' | 'spark' | 'raw' | 'binary' | 'log' | 'bm25';
@@ -74,6 +75,17 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
    * pair, and λ n_u^ν. Default: not set.
    */
   readonly unobservedWeight?: number;
+  /**
+   * The half-life of implicit ratings, such as '30d' (units s, min, h, d, w, y): a rating's weight halves with
+   * each such period before `now`. Needs a column of times. 'none': ratings of all ages weigh the same, as by
+   * default.
+   */
+  readonly halfLife?: string;
+  /**
+   * The time at which ratings have their whole weight, with `halfLife`: an ISO time such as '2024-05-31', or a
+   * number since 1970. Default: the time of the latest rating.
+   */
+  readonly now?: string;
   /**
    * μ, for attributes of users or items: how closely the coefficients that predict factors from attributes keep
    * to 0, as a row with μ ratings does. Rows are drawn to these predictions in place of zero: the loss has
@@ -258,6 +270,12 @@ export interface SizedAlsParams extends AlsParams {
 /** The form of weights; `auto` means `log`. */
 export function knownForm({ weight }: Pick<AlsParams, 'weight'>): ValueWeight['form'] {
   return weight === 'auto' ? 'log' : weight;
+}
+
+/** The half-life of the ratings with the form of their weights; undefined without one. */
+export function wantedRecency(params: AlsParams) {
+  const [recency, form] = [recencyOf(params), knownForm(params)];
+  return recency === undefined || form === 'bm25' ? undefined : { ...recency, form };
 }
 
 /** m, n and Nz. */

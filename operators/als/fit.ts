@@ -68,13 +68,14 @@ interface AlsInspected {
  * the stages that it names have ended.
  */
 export function fitAls<Model>(
-  params: AlsParams,
+  given: AlsParams,
   run: FitRun<Model>,
   continued: ContinuedAls = {},
 ): Promise<Model> {
-  const { scope, ratings, given } = run;
+  const { scope, ratings } = run;
+  const params = ratings.weighing === undefined ? given : { ...given, now: ratings.weighing.iso };
   const form = `als ${params.implicitPrefs} ${ratings.form}`;
-  const asked = given ? asPlanned(params, given) : params;
+  const asked = run.given ? asPlanned(params, run.given) : params;
   const fit = { algorithm: 'als', form, params: asked, updates: false } as const;
 
   const { begun, opened, ...stages } = readStages(run, fit, (ctx) =>
@@ -239,9 +240,12 @@ async function readyRatings(
   // Blocks were sent to the device and initial factors drawn early, on the guess that ratings are not scaled
   // (unit 1); discards them if they are.
   if (unit !== 1) await scope.discard([...sorted.placed, sorted.drawn]);
-  const weight = params.implicitPrefs
-    ? await learnWeight(knownForm(params), byUser, indexed.itemCounts, ctx)
-    : undefined;
+  const biggest = Math.max(Math.abs(facts.least), Math.abs(facts.most));
+  const weight = !params.implicitPrefs
+    ? undefined
+    : ratings.weighing
+      ? { ...ratings.weighing.weight, largest: biggest, changesNothing: true }
+      : await learnWeight(knownForm(params), byUser, indexed.itemCounts, ctx);
   const scale = async (one: Ratings, rows: 'users' | 'items') => {
     const own = await ownRatings(ratings.kept, one, ctx);
     if (weight === undefined) return ratingsInUnit(own, unit, ctx);
@@ -250,7 +254,7 @@ async function readyRatings(
     return weightedRatings({ ratings: own, rows }, weight, options, ctx);
   };
   const sides = { byUser: await scale(byUser, 'users'), byItem: await scale(byItem, 'items') };
-  const largest = Math.max(Math.abs(facts.least), Math.abs(facts.most)) / unit;
+  const largest = biggest / unit;
   const known: RatingsProfile = {
     ...profile,
     ...(choosesKernels(home) && profileOfSorted(sides, weight?.largest ?? largest)),

@@ -9,6 +9,7 @@ import {
   rankingMetricOf,
 } from '../params/common.ts';
 import { checkParams, defaultsOf, type ParamTable, type Rule } from '../params/table.ts';
+import { DURATION, recencyOf } from '../ratings/rows/recency.ts';
 import { type AlsParams, requestedGrids, sumsOfParts } from './als-params.ts';
 import { isExact } from './solver-choice.ts';
 
@@ -64,12 +65,26 @@ const alsRules: readonly Rule<AlsParams>[] = [
     advice: 'Leave one of them out',
     onlyFlags: true,
   },
-  ...(['alpha', 'unobservedWeight', 'weight'] as const).map((refused) => ({
+  ...(['alpha', 'unobservedWeight', 'weight', 'halfLife'] as const).map((refused) => ({
     refused,
     when: ({ implicitPrefs }: AlsParams) => !implicitPrefs,
     message: (named: Named) => `${named(refused)} acts only on implicit data, with ${named('implicitPrefs')}`,
     advice: 'Give both, or leave it out',
   })),
+  {
+    refused: 'now',
+    when: ({ halfLife = 'none' }) => halfLife === 'none',
+    message: (named) => `${named('now')} acts only with ${named('halfLife')}`,
+    advice: 'Give both, or leave it out',
+  },
+  {
+    refused: 'weight',
+    when: ({ halfLife = 'none', weight }) => halfLife !== 'none' && weight === 'bm25',
+    message: (named) =>
+      `${named('weight', 'bm25')} cannot be used with ${named('halfLife')}: it needs the number of each item's ` +
+      `ratings before they are weighed`,
+    advice: 'Leave the weight at auto, or give another one',
+  },
   {
     refused: 'regOffset',
     when: ({ implicitPrefs }) => implicitPrefs,
@@ -237,6 +252,18 @@ export const alsTable: ParamTable<AlsParams> = {
       help: "weight of a pair without a rating, and iALS's λ (n_u + w n)^ν; default: none, as in Spark's form",
       above: 0,
     },
+    halfLife: {
+      kind: 'text',
+      help: 'implicit: weights of ratings halve with each such period before --now, such as 30d (units s, min, h, d, w, y); needs a column of times',
+      meaning: DURATION,
+      defaultText: 'none: ratings of all ages weigh the same',
+    },
+    now: {
+      kind: 'text',
+      help: 'time at which ratings have their whole weight, with --half-life, such as 2024-05-31',
+      meaning: 'a time such as 2024-05-31',
+      defaultText: "the latest rating's",
+    },
     attributeRegParam: {
       kind: 'number',
       help: 'μ of attributes of users or items: the coefficients that predict factors from them keep to 0 as a row with μ ratings does',
@@ -293,5 +320,6 @@ export function checkAlsParams(given: Partial<AlsParams>, others?: readonly stri
   const params = checkParams(alsTable, given, others);
   checkMetric(params);
   requestedGrids(params);
+  recencyOf(params);
   return params;
 }

@@ -1,6 +1,7 @@
 import { CapacityError } from '../../engine/errors.ts';
 import type { EventSink } from '../../engine/events.ts';
 import { counted } from '../../engine/format.ts';
+import type { ValueWeight } from '../../engine/numbers/value-index.ts';
 import type { PhysicalPlan } from '../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { type PlanDevices, planDevices } from '../../engine/run/devices.ts';
@@ -40,6 +41,8 @@ export interface FitRatings {
   /** All settings on which the loaded ratings depend, as text. */
   readonly form: string;
   readonly duplicates: DuplicatePolicy;
+  /** Set if they are read as weights that halve with their age before `iso`. */
+  readonly weighing?: { readonly weight: ValueWeight; readonly iso: string } | undefined;
   /** Set if they stay loaded between fits. They are then one block in memory. */
   readonly kept: KeptForms | undefined;
   /** Warnings that were reported when their columns were found. */

@@ -135,7 +135,7 @@ describe('ALS parameters', () => {
     [{ implicit: true }, 'unknown ALS parameter implicit. Did you mean implicitPrefs? There are: rank, '],
     [{ ranks: 10 }, 'Did you mean rank?'],
     [{ ratingsCol: 'stars' }, 'Did you mean ratingCol?'],
-    [{ timestampCol: 't' }, "timestampCol acts only with onDuplicates 'last'"],
+    [{ timestampCol: 't' }, "timestampCol acts only with halfLife, or with onDuplicates 'last'"],
   ])('refuse %o', (options, message) => {
     expect(() => new ALS(options as AlsOptions)).toThrow(message);
     expect(() => new ALS(options as AlsOptions)).toThrow(UsageError);

@@ -39,7 +39,7 @@ describe.concurrent('usage errors exit with 2 and name flag and value', () => {
     --solver cholesky --cg-steps 3 | --cg-steps has no effect
     --nonnegative --solver cg | nonnegative
     --nonnegative --cg-steps 3 | --cg-steps
-    --timestamp-col timestamp | --timestamp-col acts only with --on-duplicates last or --test-by time
+    --timestamp-col timestamp | --timestamp-col acts only with --half-life, --on-duplicates last or --test-by time
     --test-by time | --test-by acts only with --test-fraction or --test-leave-out
     --test-fraction 0.1 --test-leave-out 2 | --test-fraction and --test-leave-out exclude each other
     --rnak 3 | unknown flag --rnak of train. Did you mean --rank\?

@@ -29,9 +29,9 @@ describe.each([
 
   it('is in the metadata of a model, where it is set', async () => {
     const rows = ratingBatches(randomRatings(1, 20, 15, 100));
-    // Groups are of several devices.
+    // Groups are of several devices, and weights and half-lives of implicit data.
     const unset = (name: string) =>
-      name === 'kernel' || name === 'partitionGroups' || name === 'regParam' || name === 'unobservedWeight';
+      ['kernel', 'partitionGroups', 'regParam', 'unobservedWeight', 'halfLife', 'now'].includes(name);
     const set = Object.fromEntries(
       entries
         .filter(([name, { fallback }]) => fallback === undefined && !unset(name))
@@ -46,7 +46,7 @@ describe.each([
     expect(Object.keys(model.metadata.params as JsonObject).sort()).toEqual(
       entries
         .map(([name]) => name)
-        .filter((name) => name !== 'kernel' && name !== 'unobservedWeight' && name !== 'partitionGroups')
+        .filter((name) => name === 'regParam' || !unset(name))
         .sort(),
     );
   });

@@ -40,7 +40,7 @@ export const badRowsOption = choice(
 
 /** Policies for repeated and bad rows. */
 export const policyOptions = {
-  timestampCol: text('column of times, for --on-duplicates last and --test-by time', {
+  timestampCol: text('column of times, for --half-life, --on-duplicates last and --test-by time', {
     defaultText: 'timestamp, or one such as time, date, ts',
   }),
   onDuplicates: choice('policy for several ratings of one user and item', {

@@ -34,6 +34,7 @@ export const heldOutRankingOptions = grouped('Ranking:', {
 type HeldOutValues = Values<typeof heldOutOptions> & {
   readonly timestampCol?: string;
   readonly onDuplicates: string;
+  readonly halfLife?: string;
   readonly earlyStop?: number;
   readonly targetRmse?: number;
 };
@@ -61,10 +62,15 @@ export function checkHeldOut(values: HeldOutValues, given: ReadonlySet<string>):
       'needs held-out ratings',
       'Give them with --test PATH or --test-fraction 0.1',
     );
-  if (values.timestampCol !== undefined && values.onDuplicates !== 'last' && values.testBy !== 'time') {
-    throw new UsageError('--timestamp-col acts only with --on-duplicates last or --test-by time', {
-      advice: LEAVE_OUT,
-    });
+  const usesTimes =
+    values.onDuplicates === 'last' || values.testBy === 'time' || (values.halfLife ?? 'none') !== 'none';
+  if (values.timestampCol !== undefined && !usesTimes) {
+    throw new UsageError(
+      '--timestamp-col acts only with --half-life, --on-duplicates last or --test-by time',
+      {
+        advice: LEAVE_OUT,
+      },
+    );
   }
 }
 

@@ -62,6 +62,17 @@ export async function learnWeight(
   return { ...weight, largest: Math.abs(weightOf(weight, most, 0)), changesNothing };
 }
 
+/**
+ * The formula with its constants, from the distinct sizes of ratings other than 0, each with its number. The
+ * formula bm25 also needs the ratings of each item.
+ */
+export function weightOfDistinct(form: Exclude<WeightForm, 'bm25'>, distinct: Distinct): ValueWeight {
+  if (form === 'spark' || distinct.length === 0) return { ...sparkWeight, form };
+  const unit = Math.exp(ofDistinct(distinct, Math.log).mean);
+  const unscaled: ValueWeight = { form, unit, scale: 1, meanCount: 1 };
+  return { ...unscaled, scale: 1 / ofDistinct(distinct, (size) => weightOf(unscaled, size, 1)).mean };
+}
+
 /** The constants for a model's metadata. */
 export function weightJson({ form, unit, scale, meanCount }: ValueWeight): JsonObject {
   return { form, unit, scale, meanCount };
@@ -91,7 +102,8 @@ export function readWeight(stored: Json | undefined): ValueWeight {
   };
 }
 
-type Distinct = readonly (readonly [value: number, count: number])[];
+/** Values with the number of times that each occurs. */
+export type Distinct = readonly (readonly [value: number, count: number])[];
 
 /** Mean of a function of |r| over all ratings, and the smallest and largest |r|. */
 interface Sizes {

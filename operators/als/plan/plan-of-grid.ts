@@ -246,6 +246,9 @@ function describeProblem(problem: AlsProblem): JsonObject {
           ...(params.unobservedWeight === undefined ? {} : { w: params.unobservedWeight }),
           ν: params.regExponent,
           weights: params.weight,
+          ...(params.halfLife === undefined || params.halfLife === 'none'
+            ? {}
+            : { 'half-life': `${params.halfLife} before ${params.now}` }),
         }
       : {}),
     iterations: params.maxIter,

@@ -33,6 +33,7 @@ import {
   type OnRefusedText,
   timesOfTexts,
 } from './columns.ts';
+import { weighedByAge, type Weighing } from './recency.ts';
 
 export type RatingColumns = {
   readonly user: string;
@@ -45,18 +46,21 @@ export type RatingColumns = {
 /**
  * Converts rows of any source to columns `user`, `item` (int32, int64 or utf8), `rating` float32 and, if
  * requested, `timestamp` float64. A row is bad if a value is null or could not be read, an id is not exact,
- * or its rating is NaN or infinite (also after rounding to float32). The policy `error` reads all rows to
+ * its rating is NaN or infinite (also after rounding to float32), or its time is. The policy `error` reads all rows to
  * count the bad ones, then throws DataError with their number and the position of the first; `skip` removes
- * them and reports their number. Values are views of the input, not copies, if the types allow it.
+ * them and reports their number. Values are views of the input, not copies, if the types allow it. `weighing`
+ * replaces ratings by weights that halve with their age.
  */
 export class SelectRatings implements Operator {
   readonly name = 'select-ratings';
   readonly columns: RatingColumns;
   readonly badRows: BadRowPolicy;
+  readonly weighing: SelectedWeighing | undefined;
 
-  constructor(columns: RatingColumns, badRows: BadRowPolicy = 'error') {
+  constructor(columns: RatingColumns, badRows: BadRowPolicy = 'error', weighing?: SelectedWeighing) {
     this.columns = columns;
     this.badRows = badRows;
+    this.weighing = weighing;
     const names = this.requiredColumns();
     if (new Set(names).size !== names.length) {
       throw new UsageError(
@@ -66,14 +70,21 @@ export class SelectRatings implements Operator {
   }
 
   describe(): JsonObject {
-    return { ...this.columns, badRows: this.badRows };
+    return { ...this.columns, badRows: this.badRows, ...(this.weighing && { weighing: this.weighing }) };
   }
 
   portable() {
-    return { operator: 'select-ratings', args: [this.columns, this.badRows] };
+    const { columns, badRows: policy, weighing } = this;
+    return { operator: 'select-ratings', args: [columns, policy, ...(weighing ? [weighing] : [])] };
   }
 
   outputSchema(input: Schema): Schema {
+    const all = this.#selectedSchema(input);
+    if (this.weighing === undefined || this.weighing.keepsTimes) return all;
+    return new Schema(all.fields.filter(({ name }) => name !== 'timestamp'));
+  }
+
+  #selectedSchema(input: Schema): Schema {
     const { user, item, rating, timestamp } = this.columns;
     const fields: Field[] = [
       new Field('user', arrowTypeOf(keyTypeOfColumn(input, user)), false),
@@ -119,10 +130,11 @@ export class SelectRatings implements Operator {
 
   /** The rows without bad ones, which `counter` counts. `areFinite`: true if all ratings are finite. */
   select(input: BatchStream, counter: BadRowCounter, areFinite: AreFinite = areAllFinite): BatchStream {
-    const schema = this.outputSchema(input.schema);
+    const schema = this.#selectedSchema(input.schema);
     const names = this.requiredColumns();
     for (const name of names) fieldOf(input.schema, name);
-    return batchStream(schema, this.#select(input, schema, names, counter, areFinite));
+    const selected = this.#select(input, schema, names, counter, areFinite);
+    return batchStream(this.outputSchema(input.schema), selected);
   }
 
   async *#select(
@@ -132,6 +144,7 @@ export class SelectRatings implements Operator {
     counter: BadRowCounter,
     areFinite: AreFinite,
   ) {
+    const output = this.outputSchema(input.schema);
     for await (const batch of input) {
       const raw = names.map((name) => columnOf(batch, name));
       for (const [i, data] of raw.entries()) if (i < 2) requireShortIds(batch, data, names[i]);
@@ -148,10 +161,27 @@ export class SelectRatings implements Operator {
       );
       const kept = bad.length === 0 ? columns : withoutRows(columns, bad, batch.numRows);
       const rows = batch.numRows - bad.length;
-      if (rows > 0) yield toBatch(schema, kept, rows, bad.length === 0 ? batch : undefined);
+      if (rows > 0)
+        yield toBatch(output, this.#weighed(kept, schema), rows, bad.length === 0 ? batch : undefined);
     }
   }
+
+  /** The columns with weights in place of ratings, and without times that no one needs further. */
+  #weighed(columns: readonly Data[], { fields }: Schema): readonly Data[] {
+    const { weighing } = this;
+    if (weighing === undefined) return columns;
+    const of = (role: string) => columns[fields.findIndex(({ name }) => name === role)];
+    const times = of('timestamp').values as Float64Array;
+    const weights = weighedByAge(of('rating').values as Float32Array, times, weighing);
+    const replaced = makeData({ type: new Float32(), length: weights.length, data: weights });
+    return columns
+      .map((data, at) => (fields[at].name === 'rating' ? replaced : data))
+      .filter((_, at) => weighing.keepsTimes || fields[at].name !== 'timestamp');
+  }
 }
+
+/** Weights by age. `keepsTimes`: true if the column of times is still needed, for duplicates. */
+export type SelectedWeighing = Weighing & { readonly keepsTimes: boolean };
 
 /**
  * Converts a column; elements at nulls are undefined. `refused` receives the reason for each row whose id or
@@ -171,7 +201,8 @@ function toColumn(field: Field, data: Data, name: string, refused: Map<number, s
   return keysToVector(keysFromData(data, keyTypeOf(data.type, name), onRefused)).data[0];
 }
 
-function ratingsOf(data: Data, onRefused: OnRefusedText): Float32Array {
+/** The ratings of a column as float32; undefined at nulls, and NaN for texts that `onRefused` gets. */
+export function ratingsOf(data: Data, onRefused: OnRefusedText): Float32Array {
   return isText(data.type) || DataType.isBool(data.type)
     ? Float32Array.from(numbersOfTexts(data, onRefused))
     : numbersOf(data, Float32Array);
@@ -207,7 +238,11 @@ function badRows(
     if (areFinite(values)) continue;
     for (let i = 0; i < rows; i++) if (!Number.isFinite(values[i])) bad.push(i);
   }
-  if (nullable.length === 0 && refused.size === 0) return bad;
+  for (const { values } of columns) {
+    if (!(values instanceof Float64Array) || !OTHERS.some((other) => values.includes(other))) continue;
+    for (let i = 0; i < rows; i++) if (!Number.isFinite(values[i])) bad.push(i);
+  }
+  if (nullable.length === 0 && refused.size === 0 && columns.length < 4) return bad;
   const seen = new Set([...bad, ...refused.keys()]);
   for (let i = 0; i < rows; i++) if (nullable.some((data) => isNullAt(data, i))) seen.add(i);
   return [...seen].sort((left, right) => left - right);
@@ -257,7 +292,8 @@ function describeValues(
   for (let i = 0; i < names.length; i++) {
     if (hasNulls(raw[i]) && isNullAt(raw[i], position)) return `${names[i]} is null`;
     const { values } = columns[i];
-    if (!(values instanceof Float32Array) || Number.isFinite(values[position])) continue;
+    const isNumber = values instanceof Float32Array || values instanceof Float64Array;
+    if (!isNumber || Number.isFinite(values[position])) continue;
     const given = isText(raw[i].type)
       ? numbersOfTexts(raw[i])[position]
       : numbersOf(raw[i], Float64Array)[position];
