@@ -77,8 +77,7 @@ export interface AlsParams extends Omit<CommonParams, 'regParam'> {
   readonly unobservedWeight?: number;
   /**
    * The half-life of implicit ratings, such as '30d' (units s, min, h, d, w, y): a rating's weight halves with
-   * each such period before `now`. Needs a column of times. 'none': ratings of all ages weigh the same, as by
-   * default.
+   * each such period before `now`. Needs a column of times. Default 'none': ratings of all ages weigh the same.
    */
   readonly halfLife?: string;
   /**
