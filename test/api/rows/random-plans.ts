@@ -704,7 +704,8 @@ function windowCalls(columns: KindsByName, exact: readonly string[], { pick }: W
   const numbers = exact.filter((name) => columns[name] === 'int');
   const offset = numbers.length > 0 && pick([true, false]) ? pick(numbers) : pick([1, 1, 2, 0, -1]);
   const distance = typeof offset === 'string' ? col(offset) : offset;
-  const outside = pick([undefined, pick(alike)]);
+  // DuckDB casts decimals to the type of the value, where ours have a type of both.
+  const outside = pick([undefined, of === 'decimal' ? value : pick(alike)]);
   const ignoreNulls = pick([true, false]);
   const options = { ignoreNulls, ...(outside && { default: col(outside) }) };
   const args = [

@@ -254,7 +254,7 @@ export class RandomExpressions {
         join(
           [of('text'), of('int')],
           (x, n) => `elementAt(split(${x}, '1'), ${n} % 3)`,
-          (x, n) => `string_split(${x}, '1')[${n} % 3]`,
+          (x, n) => `string_split(${x}, '1')[(${n} % 3)::BIGINT]`,
         ),
       () =>
         join(
@@ -270,7 +270,7 @@ export class RandomExpressions {
         join(
           [this.#list(depth), of('int')],
           (x, n) => `elementAt(${x}, ${n} % 3)`,
-          (x, n) => `${x}[${n} % 3]`,
+          (x, n) => `${x}[(${n} % 3)::BIGINT]`,
         ),
     ];
   }
