@@ -56,8 +56,9 @@ function printOneSided(name: string, [left, ...more]: readonly Expression[]): st
   if (left === undefined || more.length > 0) return undefined;
   if (name === 'negate') return `-${inside(left, 9)}`;
   if (name === 'not') return `not ${inside(left, 3)}`;
-  if (name === 'isNull') return `${inside(left, 5)} is null`;
-  return name === 'isNotNull' ? `${inside(left, 5)} is not null` : undefined;
+  // The parser reads a = b is null as a = (b is null).
+  if (name === 'isNull') return `${inside(left, 6)} is null`;
+  return name === 'isNotNull' ? `${inside(left, 6)} is not null` : undefined;
 }
 
 /** The text of a part, in parentheses if it binds less tightly than its place requires. */

@@ -32,7 +32,8 @@ test.each([
   ['IS_NAN(a) or startswith(b, c) or Starts_With(b, c)', 'isNaN(a) or startsWith(b, c) or startsWith(b, c)'],
   ["date_trunc('month', ts)", "truncate(ts, 'month')"],
   ['(a and b) and (c or d)', 'a and b and (c or d)'],
-  ['(a > 1) is null = b', '(a > 1 is null) = b'],
+  ['(a > 1) is null = b', '((a > 1) is null) = b'],
+  ['(a = b) is not null', '(a = b) is not null'],
   ['Größe > 1', '"Größe" > 1'],
 ])('%s', (text, printed) => {
   const tree = parseExpression(text);
