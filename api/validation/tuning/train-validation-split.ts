@@ -10,6 +10,7 @@ import { compareToPopularity } from '../../../operators/evaluation/model-warning
 import { validationBaselines } from '../../../operators/evaluation/ranking/measure-baselines.ts';
 import type { RankingBaseline } from '../../../operators/evaluation/ranking/ranking-metrics.ts';
 import { keepKnown } from '../../../operators/ratings/ids/known-pairs.ts';
+import { usualNames } from '../../../operators/ratings/rows/column-names.ts';
 import type { BadRowPolicy } from '../../../operators/ratings/rows/select-ratings.ts';
 import { sortByUser } from '../../../operators/ratings/sort-ratings.ts';
 import { checkOptions, runOptionNames } from '../../check-options.ts';
@@ -19,6 +20,7 @@ import type { Model } from '../../model.ts';
 import { RatingInput } from '../../rating-input.ts';
 import { requireReplayable } from '../../run-rows.ts';
 import type { RunOptions } from '../../run-session.ts';
+import type { ALS } from '../../training/als.ts';
 import { dropKept, keptDataset } from '../../training/kept-ratings.ts';
 import { foundSets } from '../../training/run-fit.ts';
 import { unratedAsOnes } from '../../training/unrated-as-ones.ts';
@@ -87,7 +89,7 @@ export class TrainValidationSplit {
     if (validation !== undefined)
       requireDataset(validation, 'the option validation of TrainValidationSplit.fit');
     requireReplayable(ratings, 'tuning');
-    const kept = await this.#sets(ratings, validation, signal);
+    const kept = await this.#sets(ratings, validation, { signal, onEvent });
     const first = this.#make(this.trials[0].params);
     const ranked = await rankedBaselines(this.metric, kept, first, this.#options, { signal, onEvent });
     const search = new Search(this, { ...options, onEvent }, kept, this.#options);
@@ -106,20 +108,28 @@ export class TrainValidationSplit {
 
   /**
    * The ratings on which trials are trained, and the ratings on which they are measured. Both stay loaded
-   * between trials.
+   * between trials. A half-life says nothing of ratings drawn at random: with one, the latest are measured.
    */
   async #sets(
     ratings: Dataset,
     validation: Dataset | undefined,
-    signal: AbortSignal | undefined,
+    { signal, onEvent }: RunOptions,
   ): Promise<{ readonly train: Dataset; readonly validation: Dataset }> {
+    const weights = [1 - this.validationFraction, this.validationFraction] as const;
+    const timed = this.trials.map(({ params }) => this.#make(params) as Partial<ALS>).find(hasHalfLife);
+    if (validation === undefined && timed !== undefined) {
+      const own = ratings.columns.timestamp === undefined ? timed.columns?.timestamp : undefined;
+      const timestampCol = own === usualNames.timestamp ? undefined : own;
+      const [train, latest] = await ratings.timeSplit(weights, { signal, onEvent, timestampCol });
+      return { train: keptDataset(train, this.#options.parallelism), validation: keptDataset(latest) };
+    }
     const { user, item } = await pairsOf(ratings, this.#make(this.trials[0].params).columns, {
       ...ratings.session.context({ signal }),
       events: noEvents,
     });
     const [train, held] =
       validation === undefined
-        ? ratings.randomSplit([1 - this.validationFraction, this.validationFraction], {
+        ? ratings.randomSplit(weights, {
             seed: validationSeed(this.seed),
             userCol: user,
             itemCol: item,
@@ -150,6 +160,10 @@ export class TrainValidationSplit {
   #make(params: TrialParams): TunedEstimator {
     return this.#options.estimator(params);
   }
+}
+
+function hasHalfLife({ params }: Partial<ALS>): boolean {
+  return (params?.halfLife ?? 'none') !== 'none';
 }
 
 /**

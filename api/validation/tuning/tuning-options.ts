@@ -31,7 +31,10 @@ export interface TrainValidationSplitOptions extends RankUsersOption {
    * larger is better. Default 'rmse'.
    */
   readonly metric?: TuningMetric;
-  /** The fraction of the ratings on which trials are measured; default 0.1. */
+  /**
+   * The fraction of the ratings on which trials are measured; default 0.1. Drawn at random, or the latest if a
+   * trial has a `halfLife`.
+   */
   readonly validationFraction?: number;
   /** Seed of the split and of a random search; default 0. */
   readonly seed?: number;

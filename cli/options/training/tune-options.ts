@@ -38,7 +38,7 @@ export const tuneOptions = {
   ...grouped('Search:', {
     try: text(
       "parameters with the values to try: lists and ranges, such as 'rank=8,16,32 reg-param=0.005..0.2'",
-      { defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν' },
+      { defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν, and with --timestamp-col half-life' },
     ),
     search: flagOf(tuningParams.search),
     trials: flagOf({ ...tuningParams.trials, most: 100_000 }),
@@ -174,14 +174,19 @@ interface UsualOf {
   readonly biases?: boolean;
   readonly unobservedWeight?: number;
   readonly weight?: string;
+  readonly timestampCol?: string;
 }
+
+/** Half-lives to try where the column of times is named: recency matters for days, or for years. */
+const HALF_LIVES = ['none', '4d', '8d', '16d', '32d', '64d', '128d', '256d', '512d'];
 
 /** The default search space: around the defaults, which are the first trial. */
 export function usualSpace(algorithm: Algorithm, given: UsualOf): SearchSpace {
   const rank = { ...logarithmic(4, 64), whole: true };
   if (algorithm === 'sgd')
     return { rank, regParam: logarithmic(0.003, 0.2), learningRate: logarithmic(0.02, 0.3) };
-  if (given.implicitPrefs) return implicitSpace(given);
+  if (given.implicitPrefs)
+    return { ...implicitSpace(given), ...(given.timestampCol !== undefined && { halfLife: HALF_LIVES }) };
   if (given.biases === false) return { rank, regParam: logarithmic(0.01, 1) };
   return { rank, regParam: logarithmic(0.003, 0.2), regOffset: logarithmic(3, 30) };
 }

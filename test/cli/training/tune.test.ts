@@ -157,6 +157,8 @@ describe('the space of a search that names none', () => {
     ['als', { biases: false }, ['rank', 'regParam']],
     ['sgd', {}, ['rank', 'regParam', 'learningRate']],
     ['als', { implicitPrefs: true }, ['rank', 'alpha', 'regExponent']],
+    ['als', { implicitPrefs: true, timestampCol: 'ts' }, ['rank', 'alpha', 'regExponent', 'halfLife']],
+    ['als', { timestampCol: 'ts' }, ['rank', 'regParam', 'regOffset']],
     ['als', { implicitPrefs: true, weight: 'spark' }, ['rank', 'alpha', 'regParam']],
     ['als', { implicitPrefs: true, unobservedWeight: 0.1 }, ['rank', 'regParam']],
   ] as const)('of %s %j has %j', (algorithm, given, names) => {

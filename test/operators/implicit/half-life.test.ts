@@ -2,7 +2,14 @@
 import { Field, Float64, makeData, RecordBatch, Schema, Struct, type TypeMap } from 'apache-arrow';
 import { describe, expect, it } from 'vitest';
 import { weightOf } from '../../../engine/numbers/value-index.ts';
-import { ALS, type AlsOptions, type Dataset, type Model, type ProgressEvent } from '../../../index.ts';
+import {
+  ALS,
+  type AlsOptions,
+  type Dataset,
+  type Model,
+  type ProgressEvent,
+  TrainValidationSplit,
+} from '../../../index.ts';
 import { readWeight } from '../../../operators/als/implicit/rating-weight.ts';
 import { decayOf } from '../../../operators/ratings/rows/recency.ts';
 import { distinctRatings } from '../../support/implicit.ts';
@@ -66,6 +73,31 @@ const byHand = (weight: ReturnType<typeof readWeight>, halfLife: number, now: nu
       })),
     ),
   ]);
+
+describe('a search of half-lives', () => {
+  it('measures trials on the latest ratings, and trains the last model with the best half-life', async () => {
+    const estimator = (params: AlsOptions) => new ALS({ ...settings, ...params });
+    const search = (grid: readonly AlsOptions[]) =>
+      new TrainValidationSplit({
+        estimator,
+        grid: grid.map((params) => ({ ...params })),
+        metric: 'ndcg@10',
+        validationFraction: 0.2,
+      }).fit(timed(rows));
+    const { best, trials, model } = await search([{ halfLife: 'none' }, { halfLife: '20d' }]);
+    const [train, validation] = await timed(rows).timeSplit([0.8, 0.2]);
+    const alone = await new ALS({ ...settings, halfLife: '20d', earlyStop: 3, earlyStopMetric: 'ndcg@10' }).fit(
+      train,
+      { validation },
+    );
+    const values = alone.training?.iterations.map(({ testMetrics }) => testMetrics?.['ndcg@10'] ?? 0);
+    expect(trials[1].value).toBe(Math.max(...(values ?? [])));
+    expect(model.metadata.params).toMatchObject({ halfLife: best.params.halfLife });
+    // Without a half-life the validation ratings are drawn at random, as ever.
+    const [random] = (await search([{ halfLife: 'none' }])).trials;
+    expect(random.value).not.toBe(trials[0].value);
+  });
+});
 
 describe('halfLife', () => {
   it.each(['auto', 'raw', 'binary', 'spark'] as const)(
