@@ -11,6 +11,7 @@ import type { FitOptions } from '../fit-options.ts';
 import { ratedRows } from '../histories.ts';
 import type { Model } from '../model.ts';
 import type { RatingInput } from '../rating-input.ts';
+import { halfLifeToTry } from '../validation/half-life-to-try.ts';
 import { mostRanked } from '../validation/ranking-options.ts';
 import type { CheckpointedRun } from './checkpoints/checkpoint-state.ts';
 import { type RunCheckpoints, withCheckpoints } from './checkpoints/run-checkpoints.ts';
@@ -163,6 +164,7 @@ function fitRun(
           resumedFrom: checkpoints?.resumedFrom,
           started,
           tuning: continued?.tuning,
+          halfLifeToTry: validation && (() => halfLifeToTry({ train: ratings, test: validation }, ctx)),
           completed: attributes && ((parts, coefficients) => attributes.completed(parts, coefficients)),
         },
         ctx,

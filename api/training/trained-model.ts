@@ -2,7 +2,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { withMeasures } from '../../engine/plan/physical-plan.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
 import { weightJson } from '../../operators/als/implicit/rating-weight.ts';
-import type { TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
+import type { HalfLifeToTry, TrainingWarning } from '../../operators/evaluation/model-warnings.ts';
 import { BAD_ROWS } from '../../operators/ratings/rows/select-ratings.ts';
 import {
   meansWarnings,
@@ -32,6 +32,7 @@ export interface TrainingOrigin {
   /** Start of the reading, in milliseconds by performance.now(). */
   readonly started: number;
   readonly tuning?: JsonObject | undefined;
+  readonly halfLifeToTry?: HalfLifeToTry | undefined;
   /** Adds the attributes, and the users and items without ratings. */
   readonly completed?: FitAttributes['completed'] | undefined;
 }
@@ -40,11 +41,15 @@ export interface TrainingOrigin {
  * Creates the model of a training run, with its report. Throws LostTrainingError, which has the model, if the
  * last device was lost.
  */
-export function trainedModel(ended: EndedTraining, origin: TrainingOrigin, ctx: ExecutionContext): Model {
+export async function trainedModel(
+  ended: EndedTraining,
+  origin: TrainingOrigin,
+  ctx: ExecutionContext,
+): Promise<Model> {
   const { about, result } = ended;
   const { columns, input, session, rated } = origin;
   const { rank, biases } = about.params;
-  const verdict = verdictOf(ended);
+  const verdict = await verdictOf(ended, origin);
   reportWarnings(verdict, ctx);
   const parts: ModelParts = {
     rank: rank + (biases ? 2 : 0),
@@ -69,12 +74,15 @@ export function trainedModel(ended: EndedTraining, origin: TrainingOrigin, ctx: 
 /**
  * Warnings about a trained model: about its best iteration, the errors over its iterations, and its rankings.
  */
-function verdictOf({ about, test, findings, result, ranked }: EndedTraining): TrainingWarning[] {
+async function verdictOf(
+  { about, test, findings, result, ranked }: EndedTraining,
+  { halfLifeToTry }: TrainingOrigin,
+): Promise<TrainingWarning[]> {
   const best = result.iterations.find(({ iteration }) => iteration === result.bestIteration);
   return [
     ...(best ? meansWarnings(about.params, best, test?.baselines) : []),
     ...(test ? overfitWarnings({ ...about, ...result }, test, findings) : []),
-    ...(ranked ? rankingWarnings(about, ranked.ranking) : []),
+    ...(ranked ? await rankingWarnings(about, ranked.ranking, halfLifeToTry) : []),
   ];
 }
 

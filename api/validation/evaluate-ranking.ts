@@ -29,6 +29,7 @@ import { pairsOf, ratedPairsOf } from '../found-columns.ts';
 import type { Model } from '../model.ts';
 import type { RunSession } from '../run-session.ts';
 import { reportExclusions } from '../serving/recommend-datasets.ts';
+import { halfLifeToTry } from './half-life-to-try.ts';
 import { mostRanked, type RankingOptions } from './ranking-options.ts';
 import { checkValue, meaningOf } from '../../operators/params/param.ts';
 import { rankingParams, listLengthParam } from '../option-params.ts';
@@ -69,6 +70,7 @@ export async function evaluateRanking(
   const settings: RankingSettings = {
     ...measured,
     training: rankedTraining(model.metadata),
+    halfLifeToTry: exclude && (() => halfLifeToTry({ train: exclude, test }, ctx)),
     counts: { users: model.userCounts, items: model.itemCounts },
     exclude: exclude && ((held) => excludedPairs(exclude, model.columns, factors, { held, warnings })),
     candidates:
@@ -82,7 +84,9 @@ export async function evaluateRanking(
 }
 
 /** The options that determine the measurements, with defaults. Throws UsageError for one out of range. */
-function checkRanking(options: RankingOptions): Omit<RankingSettings, 'training' | 'exclude' | 'candidates'> {
+function checkRanking(
+  options: RankingOptions,
+): Omit<RankingSettings, 'training' | 'halfLifeToTry' | 'exclude' | 'candidates'> {
   checkOptions('evaluateRanking', options, optionNames, '{ k: [10, 20], exclude: train }', rankingParams);
   const { minRating, coldPairs = 'drop', resamples = 1000, seed = 0 } = options;
   const { metrics = rankingMetricNames } = options;

@@ -419,7 +419,11 @@ export interface RankedTraining {
   readonly alpha?: number | string;
   readonly regParam?: number | string;
   readonly unobservedWeight?: number;
+  readonly halfLife?: string;
 }
+
+/** Finds a half-life to try, if the held-out ratings are later than the training's. */
+export type HalfLifeToTry = () => Promise<string | undefined>;
 
 interface ComparedRanking {
   readonly metrics: MetricValues;
@@ -456,6 +460,25 @@ export function compareToPopularity({
   const comparison = `${own.toFixed(4)}, is no better than ${other.toFixed(4)} of a ranking by popularity`;
   const text = `the model's ${judge}, ${comparison}, which is the same for all users`;
   return { code: 'no-better-than-popularity', text: `${text}. ${adviceFor(training)}` };
+}
+
+/**
+ * The warning with a half-life to try, where a model of implicit data without one ranks later ratings no better
+ * than popularity: what was chosen lately may say more about what comes.
+ */
+export async function withHalfLife(
+  verdict: TrainingWarning | undefined,
+  { implicitPrefs, halfLife = 'none' }: RankedTraining = {},
+  toTry: HalfLifeToTry | undefined,
+): Promise<TrainingWarning | undefined> {
+  if (verdict?.code !== 'no-better-than-popularity' || implicitPrefs !== true || halfLife !== 'none')
+    return verdict;
+  const found = await toTry?.();
+  if (found === undefined) return verdict;
+  const text =
+    `${verdict.text}. All held-out ratings are later than those of the training: try weights that halve with ` +
+    `age, halfLife: '${found}'`;
+  return { ...verdict, text };
 }
 
 function adviceFor({ implicitPrefs, weight, alpha, regParam, unobservedWeight }: RankedTraining): string {

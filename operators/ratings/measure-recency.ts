@@ -26,7 +26,8 @@ export function recencyOfModel({ params, ratingWeight }: JsonObject): WantedRece
 
 /** What the weights by age depend on: the latest time, the unit of the times, and the sizes of the ratings. */
 export interface RecencyFacts {
-  /** The latest time in the column's unit; -Infinity without any. */
+  /** The first and the latest time in the column's unit; infinite without any. */
+  readonly earliest: number;
   readonly latest: number;
   /** Units of the column in a millisecond; undefined if the times suggest no unit, or several. */
   readonly units: number | undefined;
@@ -42,42 +43,47 @@ const DROPPED = 15;
 const BINS = 2 ** (31 - DROPPED);
 
 /**
- * Reads the columns of times and ratings for weights by age. Rows without a time or a rating are left out
- * here, and handled where the ratings are read.
+ * Reads the columns of times and ratings for weights by age, or of times alone. Rows without a time or a rating
+ * are left out here, and handled where the ratings are read.
  */
 export function measureRecency(
-  columns: { readonly rating: string; readonly timestamp: string },
-  now: number | undefined,
+  columns: { readonly rating?: string; readonly timestamp: string },
+  now?: number,
 ): Sink<RecencyFacts> {
   const { rating, timestamp } = columns;
+  const names = rating === undefined ? [timestamp] : [rating, timestamp];
   return {
     name: 'measure-recency',
-    needs: { numbers: [rating, timestamp], takesFaults: true },
-    describe: () => ({ rating, timestamp }),
-    requiredColumns: () => [rating, timestamp],
+    needs: { numbers: names, takesFaults: true },
+    describe: () => columns,
+    requiredColumns: () => names,
     async consume(input) {
       requireTimes(input.schema, timestamp);
       const sizes = new TimeSizes(input.schema, timestamp);
       const known = unitsPerMillisecond(fieldOf(input.schema, timestamp).type);
       const counts = new Float64Array(BINS);
-      let latest = -Infinity;
+      let [earliest, latest] = [Infinity, -Infinity];
       let later = 0;
       for await (const batch of input) {
-        const [times, ratings] = [columnOf(batch, timestamp), columnOf(batch, rating)];
+        const times = columnOf(batch, timestamp);
+        const ratings = rating === undefined ? undefined : columnOf(batch, rating);
         const at = timeNumbers(times).slice(0, batch.numRows);
         if (hasNulls(times)) at.forEach((_, row) => isNullAt(times, row) && (at[row] = Number.NaN));
         sizes.add(at);
-        const bits = bitsOf(ratingsOf(ratings, () => {}).slice(0, batch.numRows));
+        const bits = ratings && bitsOf(ratingsOf(ratings, () => {}).slice(0, batch.numRows));
         const units = known ?? sizes.perMillisecond;
         const end = now === undefined || units === undefined ? Infinity : now * units;
         for (let row = 0; row < at.length; row++) {
-          if (!Number.isFinite(at[row]) || (hasNulls(ratings) && isNullAt(ratings, row))) continue;
+          if (!Number.isFinite(at[row])) continue;
+          if (ratings && hasNulls(ratings) && isNullAt(ratings, row)) continue;
+          earliest = Math.min(earliest, at[row]);
           latest = Math.max(latest, at[row]);
           if (at[row] > end) later++;
-          counts[(bits[row] & 0x7fff_ffff) >>> DROPPED]++;
+          if (bits) counts[(bits[row] & 0x7fff_ffff) >>> DROPPED]++;
         }
       }
-      return { latest, units: known ?? sizes.perMillisecond, sizes, amounts: amountsOf(counts), later };
+      const units = known ?? sizes.perMillisecond;
+      return { earliest, latest, units, sizes, amounts: amountsOf(counts), later };
     },
   };
 }

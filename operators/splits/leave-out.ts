@@ -1,9 +1,12 @@
 import type { RecordBatch, Schema } from 'apache-arrow';
 import { progressOf } from '../../engine/events.ts';
+import { formatCount } from '../../engine/format.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { keyTypeOf } from '../../engine/keys/arrow-keys.ts';
 import { type KeyTable, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
+import { mix32 } from '../../engine/random.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { Sink, ValueNeeds } from '../../engine/stream/operator.ts';
 import { RowFilter } from '../dataflow/row-operator.ts';
 import { fieldOf } from '../ratings/rows/columns.ts';
@@ -44,6 +47,7 @@ export function findHeldOut(order: PairOrder, k: number): Sink<HeldOutRatings> {
       }
       progress.flush();
       sizes?.report(ctx);
+      if (order.by === 'time') warnOfFuture(last, ctx);
       return last;
     },
   };
@@ -65,6 +69,7 @@ class HeldOutRatings {
   kept = new Uint32Array();
   /** 1 if a user has more than k ratings. */
   more = new Uint8Array();
+  readonly #sample = new TimeSample();
 
   constructor(users: KeyTable, k: number) {
     this.users = users;
@@ -77,6 +82,20 @@ class HeldOutRatings {
     this.users.add(users, codes);
     if (this.users.size > this.kept.length) this.#grow(2 * this.users.size);
     for (let i = 0; i < codes.length; i++) this.#insert(codes[i], times[i], hashes[i]);
+    this.#sample.add(times, hashes);
+  }
+
+  /** Number of held-out ratings, and of those that are older than half of all ratings. */
+  counts(): { readonly all: number; readonly old: number } {
+    const middle = this.#sample.middle();
+    let [all, old] = [0, 0];
+    for (let user = 0; user < this.users.size; user++) {
+      if (this.more[user] === 0) continue;
+      const times = this.times.subarray(user * this.k, (user + 1) * this.k);
+      all += times.length;
+      for (const time of times) if (time < middle) old++;
+    }
+    return { all, old };
   }
 
   #grow(users: number): void {
@@ -99,6 +118,61 @@ class HeldOutRatings {
     hashes.copyWithin(place + 1, place, first + kept[user] - 1);
     [times[place], hashes[place]] = [time, hash];
   }
+}
+
+/** Most times in a sample. */
+const MOST_TIMES = 1 << 16;
+
+/**
+ * A sample of times for their median: of ratings whose hash of item and time is below a bound, which are the
+ * same in any order of rows.
+ */
+class TimeSample {
+  #bound = 2 ** 32;
+  #times: number[] = [];
+  #hashes: number[] = [];
+
+  add(times: Float64Array, hashes: Uint32Array): void {
+    for (let i = 0; i < times.length; i++) {
+      const hash = mix32(hashes[i], times[i] >>> 0);
+      if (hash >= this.#bound) continue;
+      this.#times.push(times[i]);
+      this.#hashes.push(hash);
+      if (this.#times.length > MOST_TIMES) this.#halve();
+    }
+  }
+
+  /** A time such that about half of all are before it. */
+  middle(): number {
+    const sorted = Float64Array.from(this.#times).sort();
+    return sorted[sorted.length >>> 1];
+  }
+
+  #halve(): void {
+    this.#bound /= 2;
+    const kept = this.#hashes.map((hash) => hash < this.#bound);
+    this.#times = this.#times.filter((_, i) => kept[i]);
+    this.#hashes = this.#hashes.filter((_, i) => kept[i]);
+  }
+}
+
+/** A larger share of held-out ratings that are older than half of all ratings causes a warning. */
+const MOST_OLD = 0.1;
+
+/** Warns if users' last ratings are of very different times, so that a model is trained on the future of many. */
+function warnOfFuture(heldOut: HeldOutRatings, { events }: Pick<ExecutionContext, 'events'>): void {
+  const { all, old } = heldOut.counts();
+  if (old <= MOST_OLD * all) return;
+  events({
+    type: 'warning',
+    code: 'trained-on-future',
+    count: old,
+    text:
+      `${formatCount(old)} of ${formatCount(all)} held-out ratings (${Math.floor((100 * old) / all)} %) are ` +
+      `older than half of all ratings, since users' last ratings are of different times: the model is trained ` +
+      `on what was rated later, and figures are better than lists of the coming days will be. For these hold ` +
+      `out the ratings after one time for all users: timeSplit, or --test-fraction with --test-by time`,
+  });
 }
 
 function isBefore(time: number, hash: number, otherTime: number, otherHash: number): boolean {

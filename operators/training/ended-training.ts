@@ -10,6 +10,8 @@ import {
   coldWarnings,
   compareToMeans,
   compareToPopularity,
+  type HalfLifeToTry,
+  withHalfLife,
   type ComparedModel,
   pastBestWarnings,
   rankWarnings,
@@ -170,12 +172,14 @@ export function overfitWarnings(
 }
 
 /** Warns of a model that ranks no better than popularity. */
-export function rankingWarnings(
+export async function rankingWarnings(
   { algorithm, params }: EndedTraining['about'],
   ranking: HeldOutRanking,
-): TrainingWarning[] {
+  halfLifeToTry: HalfLifeToTry | undefined,
+): Promise<TrainingWarning[]> {
   const training = algorithm === 'als' ? params : { implicitPrefs: false };
-  const verdict = compareToPopularity({ ...ranking, training });
+  const compared = compareToPopularity({ ...ranking, training });
+  const verdict = await withHalfLife(compared, training, halfLifeToTry);
   return verdict ? [verdict] : [];
 }
 

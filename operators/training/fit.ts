@@ -105,7 +105,7 @@ export interface FitRun<Model> {
   openDevices(ctx: ExecutionContext): Promise<void>;
   /** Called when the devices are not needed any more. */
   trained(): void;
-  model(ended: EndedTraining, ctx: ExecutionContext): Model;
+  model(ended: EndedTraining, ctx: ExecutionContext): Promise<Model>;
 }
 
 /** The algorithm of a fit, as the functions here know it. */

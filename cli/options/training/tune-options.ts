@@ -38,7 +38,10 @@ export const tuneOptions = {
   ...grouped('Search:', {
     try: text(
       "parameters with the values to try: lists and ranges, such as 'rank=8,16,32 reg-param=0.005..0.2'",
-      { defaultText: 'rank, λ and what else matters for the algorithm; implicit: rank, α and ν, and with --timestamp-col half-life' },
+      {
+        defaultText:
+          'rank, λ and what else matters for the algorithm; implicit: rank, α and ν, and with --timestamp-col half-life',
+      },
     ),
     search: flagOf(tuningParams.search),
     trials: flagOf({ ...tuningParams.trials, most: 100_000 }),

@@ -17,7 +17,9 @@ import type { FactorModel } from '../../serving/factor-model.ts';
 import {
   coldWarnings,
   compareToPopularity,
+  type HalfLifeToTry,
   type RankedTraining,
+  withHalfLife,
   type TrainingWarning,
 } from '../model-warnings.ts';
 import { isCold, type RowCounts } from '../rating-facts.ts';
@@ -64,6 +66,7 @@ export interface RankingSettings {
   readonly rankUsers: number;
   /** The model's training, for advice. */
   readonly training?: RankedTraining | undefined;
+  readonly halfLifeToTry?: HalfLifeToTry | undefined;
   /** By position in the model, if known. */
   readonly counts?: RowCounts | undefined;
   /** Pairs seen in training; read before the test pairs are ranked. */
@@ -151,9 +154,10 @@ async function evaluated(
     ? await measureBaselines(baselines, training, { pairs, ranked, chosen }, ctx)
     : {};
   const { popularity } = measured;
-  const verdict =
+  const compared =
     popularity &&
     compareToPopularity({ metrics: own.metrics, popularity, users, training: settings.training });
+  const verdict = await withHalfLife(compared, settings.training, settings.halfLifeToTry);
   // Pairs with an unknown user or item need no warning if they count as misses: then the metrics include them.
   const relevant = counts.pairs - counts.irrelevantPairs;
   const cold =

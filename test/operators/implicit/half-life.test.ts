@@ -74,6 +74,34 @@ const byHand = (weight: ReturnType<typeof readWeight>, halfLife: number, now: nu
     ),
   ]);
 
+describe('the warning of a model that ranks no better than popularity', () => {
+  // λ is so large that all predictions are 0, which is an order by chance.
+  const options = { ...settings, regParam: 1e9 };
+  const popular = rows.map((row, k) => ({ ...row, item: k % 3 === 0 ? 1 : row.item }));
+  const textOf = (warnings: readonly { readonly code: string; readonly text: string }[]) =>
+    warnings.find(({ code }) => code === 'no-better-than-popularity')?.text;
+  const texts = async (train: Dataset, test: Dataset, more: AlsOptions = {}) => {
+    const model = await new ALS({ ...options, ...more }).fit(train, { validation: test });
+    const evaluation = await model.evaluateRanking(test, { exclude: train });
+    return [textOf(model.training?.warnings ?? []), textOf(evaluation.warnings)];
+  };
+
+  it('names a half-life of a sixteenth of the time, after a split by time', async () => {
+    const [train, test] = await timed(popular).timeSplit([0.8, 0.2]);
+    // 80 days of ratings.
+    for (const text of await texts(train, test)) expect(text).toMatch(/later .* halfLife: '4\.9d'$/);
+    for (const text of await texts(train, test, { halfLife: '90d' })) expect(text).not.toContain('halfLife');
+  });
+
+  it('names none after a random split, or without times', async () => {
+    const [train, test] = timed(popular).randomSplit([0.8, 0.2]);
+    const [early, late] = await timed(popular).timeSplit([0.8, 0.2]);
+    const pairs = (all: Dataset) => all.select('user', 'item', 'rating') as Dataset;
+    for (const found of [await texts(train, test), await texts(pairs(early), pairs(late))])
+      for (const text of found) expect(text).toMatch(/Try other values of[^']*$/);
+  });
+});
+
 describe('a search of half-lives', () => {
   it('measures trials on the latest ratings, and trains the last model with the best half-life', async () => {
     const estimator = (params: AlsOptions) => new ALS({ ...settings, ...params });
@@ -86,10 +114,12 @@ describe('a search of half-lives', () => {
       }).fit(timed(rows));
     const { best, trials, model } = await search([{ halfLife: 'none' }, { halfLife: '20d' }]);
     const [train, validation] = await timed(rows).timeSplit([0.8, 0.2]);
-    const alone = await new ALS({ ...settings, halfLife: '20d', earlyStop: 3, earlyStopMetric: 'ndcg@10' }).fit(
-      train,
-      { validation },
-    );
+    const alone = await new ALS({
+      ...settings,
+      halfLife: '20d',
+      earlyStop: 3,
+      earlyStopMetric: 'ndcg@10',
+    }).fit(train, { validation });
     const values = alone.training?.iterations.map(({ testMetrics }) => testMetrics?.['ndcg@10'] ?? 0);
     expect(trials[1].value).toBe(Math.max(...(values ?? [])));
     expect(model.metadata.params).toMatchObject({ halfLife: best.params.halfLife });

@@ -68,6 +68,29 @@ describe('leave-last-out', () => {
       expect(timestamp).toBe(Math.max(...(byUser.get(user) ?? []).map((row) => row.timestamp)));
   });
 
+  it('warns if many held-out ratings are older than half of all ratings', async () => {
+    const warned = async (from: (user: number) => number) => {
+      const given = Array.from({ length: 400 }, (_, k): Timed => {
+        const user = k % 20;
+        return { user, item: k, timestamp: 1e9 + from(user) + k };
+      });
+      const texts: string[] = [];
+      const { test } = await session.from(batchesOf(given)).leaveLastOut({
+        onEvent: (event) => event.type === 'warning' && texts.push(`${event.code} ${event.text}`),
+      });
+      expect(await test.count()).toBe(20);
+      return texts;
+    };
+    // Twelve of twenty users come after the others have gone.
+    const apart = await warned((user) => (user < 8 ? 0 : 1000));
+    expect(apart).toEqual([
+      expect.stringMatching(
+        /^trained-on-future 8 of 20 held-out ratings \(40 %\) are older than half of all/,
+      ),
+    ]);
+    expect(await warned(() => 0)).toEqual([]);
+  });
+
   it("doesn't depend on the order of rows, and takes any ids", async () => {
     const parts = await split(rows);
     expect(await split(shuffled(rows, 6))).toEqual(parts);
