@@ -31,7 +31,7 @@ import {
   warningsStage,
 } from '../training/fit.ts';
 import { type AlsParams, knownForm, sizedParams } from './als-params.ts';
-import { type AlsData, alsMatrices } from './factors.ts';
+import { alsMatrices } from './factors.ts';
 import { learnWeight, weightedRatings } from './implicit/rating-weight.ts';
 import {
   type AlsChoices,
@@ -49,14 +49,9 @@ import { type AlsStorage, type AlsSorted, type ContinuedAls, placesBlocks, sortS
 import { startOfSpark } from './start.ts';
 import { trainAls } from './train.ts';
 
-/** Ratings that have been read, and the attributes of their users and items. */
-interface AlsRead extends ReadRatings {
-  readonly attributes?: AlsData['attributes'];
-}
-
 /** Sorted ratings with their counts and checks. */
 interface AlsInspected {
-  readonly read: AlsRead;
+  readonly read: ReadRatings;
   readonly home: AlsStorage;
   readonly sorted: AlsSorted;
   readonly facts: SortedFacts;
@@ -162,7 +157,7 @@ async function withAttributes(
   read: ReadRatings,
   of: SideAttributes | undefined,
   ctx: ExecutionContext,
-): Promise<AlsRead> {
+): Promise<ReadRatings> {
   if (of === undefined) return read;
   const blocks: Partial<Record<Side, RatingBlock>> = {};
   const sizes: Partial<Record<Side, AttributeSizes>> = {};
@@ -186,7 +181,7 @@ async function withAttributes(
 function expectedPlan(
   given: AlsParams,
   run: FitRun<unknown>,
-  { indexed, profile, attributes }: AlsRead,
+  { indexed, profile, attributes }: ReadRatings,
   ctx: ExecutionContext,
 ): AlsStorage {
   const { ratings, budget, checkpoints } = run;

@@ -75,6 +75,7 @@ export interface FitCheckpoints extends Checkpoints<Matrices> {
     data: Pick<IndexedRatings, 'users' | 'items'> & {
       readonly ratings: Ratings;
       readonly test: RatingBlock | undefined;
+      readonly attributes?: ReadRatings['attributes'];
     },
     lengths: Readonly<Record<string, number>>,
     keptBytes: number,
@@ -123,6 +124,8 @@ export interface FitAlgorithm {
 export interface ReadRatings {
   readonly indexed: IndexedRatings;
   readonly profile: RatingsProfile;
+  /** Attributes of the numbered users and items, as AttributeMatrix has them. */
+  readonly attributes?: Partial<Record<'users' | 'items', RatingBlock>> | undefined;
 }
 
 /** Sorted ratings. */
@@ -302,7 +305,8 @@ export function resumeStage<Data extends InspectedData>(
   return scope.stage('resume', { data }, async ({ data: found }, ctx) => {
     const { read, sorted, test } = found;
     const { users, items } = read.indexed;
-    const saved = { users, items, ratings: sorted.byRow, test: test?.block };
+    const { attributes } = read;
+    const saved = { users, items, ratings: sorted.byRow, test: test?.block, attributes };
     return checkpoints?.begin(saved, matrices(found), KEPT_SHARE * dataBytes(budget), ctx);
   });
 }

@@ -10,6 +10,7 @@ import type { ExecutionContext } from '../../../engine/run/context.ts';
 import { changesText, differencesOf, nameText, savedPlan } from '../../../operators/planner/given-plan.ts';
 import { blocksOf } from '../../../operators/ratings/parts-in-files.ts';
 import { type RatingBlock, type Ratings, ratingsOf } from '../../../operators/ratings/ratings.ts';
+import type { ReadRatings } from '../../../operators/training/fit.ts';
 import type { HostCopy, Matrices } from '../../../operators/training/training.ts';
 import { packageInfo } from '../../package-info.ts';
 
@@ -146,6 +147,7 @@ export type Fingerprint = {
   readonly itemIds: string;
   readonly values: string;
   readonly validation: string | null;
+  readonly attributes: string | null;
 };
 
 /** Bytes to hash at a time. */
@@ -158,14 +160,19 @@ export async function fingerprintOf(
     items,
     ratings,
     test,
+    attributes,
   }: {
     readonly users: KeyColumn;
     readonly items: KeyColumn;
     readonly ratings: Ratings;
     readonly test: RatingBlock | undefined;
+    readonly attributes?: ReadRatings['attributes'];
   },
   ctx: ExecutionContext,
 ): Promise<Fingerprint> {
+  const { users: ofUsers, items: ofItems } = attributes ?? {};
+  const digestOfBlock = async (block: RatingBlock | undefined) =>
+    block === undefined ? 'none' : digestOfRatings(ratingsOf(block), ctx);
   return {
     users: keyCount(users),
     items: keyCount(items),
@@ -175,6 +182,7 @@ export async function fingerprintOf(
     itemIds: await digestOf(Object.values(keyHashes(items))),
     values: await digestOfRatings(ratings, ctx),
     validation: test === undefined ? null : await digestOfRatings(ratingsOf(test), ctx),
+    attributes: attributes ? `${await digestOfBlock(ofUsers)} ${await digestOfBlock(ofItems)}` : null,
   };
 }
 
@@ -229,8 +237,9 @@ export function fingerprintDifferences(saved: JsonObject, actual: Fingerprint): 
     itemIds: 'other items',
     values: 'other ratings of the same users and items',
     validation: 'another validation set',
+    attributes: 'other attributes of users or items',
   } as const;
   return (Object.keys(differences) as (keyof typeof differences)[]).flatMap((name) =>
-    saved[name] === actual[name] ? [] : [differences[name]],
+    (saved[name] ?? null) === actual[name] ? [] : [differences[name]],
   );
 }

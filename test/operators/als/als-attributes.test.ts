@@ -392,6 +392,15 @@ describe('ALS with attributes', () => {
     expect(resumed.model.training!.iterations.length).toBe(5);
   });
 
+  it('refuses to continue from a checkpoint of a training with other attributes', async () => {
+    const checkpointDir = join(folder, 'others');
+    await fit({ ...options, maxIter: 2 }, sides, { checkpointDir });
+    for (const others of [['items'], []] as const)
+      await expect(fit(options, others, { checkpointDir, resume: true })).rejects.toThrow(
+        'other attributes of users or items',
+      );
+  });
+
   it('gives coefficients whose products with features are rows of the model', () => {
     const coefficients = { users: { values: Float32Array.of(1, 2, 3, 4), bias: Float32Array.of(5, 6) } };
     const found = modelCoefficients({ users: [], items: [], coefficients }, 2, 10, 4);
