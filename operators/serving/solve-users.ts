@@ -199,7 +199,7 @@ export interface LaterRatings {
 /** The item factors of a model, which stay fixed, and the rule by which users are computed from them. */
 export interface FixedItems {
   readonly model: ItemRows;
-  /** Number of ratings of each item, needed for weights by `bm25`. */
+  /** Number of ratings of each item, needed for weights by `bm25`, and where items have no ratings. */
   readonly itemCounts: Uint32Array | undefined;
   readonly rule: UserRule;
   /** Returns the Gram matrix of gramOfItems; present for implicit data. */
@@ -233,6 +233,16 @@ export async function gramOfItems(
   return gramOf(rated, { rank, weight: unobserved }, deviceOf(rank, ctx.executor), ctx);
 }
 
+const ratedOf = new WeakMap<Uint32Array, number>();
+
+/** The number of items with ratings, which the Gram matrix and λ's weight count; all if the counts are unknown. */
+function ratedItems({ model, itemCounts }: FixedItems): number {
+  if (itemCounts === undefined) return model.items;
+  const rated = ratedOf.get(itemCounts) ?? itemCounts.reduce((sum, count) => sum + (count > 0 ? 1 : 0), 0);
+  ratedOf.set(itemCounts, rated);
+  return rated;
+}
+
 /**
  * Computes the factors of the users in a block, with the item factors fixed. The equations A x = b of each
  * user are solved to a residual of at most 1e-5 of b. Runs on the device that training would use, and above
@@ -252,7 +262,7 @@ export async function solveUsers(
     block,
     fixed: await model.read(ratings.items, { first: 0, count: rank }, ctx.signal),
     ...(mean === undefined ? {} : { fixedBiases: await biasesOf(ratings.items, fixed, ctx) }),
-    ...(fixed.gram && { gram: await fixed.gram(ctx.signal), columns: model.items }),
+    ...(fixed.gram && { gram: await fixed.gram(ctx.signal), columns: ratedItems(fixed) }),
   };
   const solver = { ...solverOf(rank, device), ...(await kernelFor(block, rule, device, ctx)) };
   const solved = await solveRows(rows, { stage: STAGE, rule, solver, device }, ctx);
@@ -283,7 +293,7 @@ export async function sharesOf(
   const features = await model.read(Uint32Array.of(...items, asked), columns, ctx.signal);
   const sizes = values.map((value) => (implicit ? -alpha * Math.abs(value) : -1));
   const positive = values.reduce((count, value) => count + (value > 0 ? 1 : 0), 0);
-  const n = implicit ? positive + (base === 0 ? unobserved * model.items : 0) : values.length;
+  const n = implicit ? positive + (base === 0 ? unobserved * ratedItems(fixed) : 0) : values.length;
   const shift = rule.lambda * n ** (rule.exponent ?? 1) + (rule.offset ?? 0);
   const gram = (await fixed.gram?.(ctx.signal)) ?? emptyGram(rank);
   // Only the last diagonal element belongs to the bias: corrects it, since biases are regularized differently

@@ -2,7 +2,7 @@ import { cpSync, rmSync, writeFileSync, readdirSync, readFileSync } from 'node:f
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
 import { beforeAll, describe, expect, it } from 'vitest';
-import { DataError, Model, UsageError, type ProgressEvent } from '../../index.ts';
+import { ALS, DataError, Model, UsageError, type ProgressEvent } from '../../index.ts';
 import { keysOfIds } from '../../engine/keys/find-id.ts';
 import { keyText, type KeyType } from '../../engine/keys/key-column.ts';
 import { CounterRandom } from '../../engine/random.ts';
@@ -243,4 +243,29 @@ describe('a saved model with attributes', () => {
     expect(cut).toBeInstanceOf(DataError);
     expect(String(cut)).toContain('itemAttributes');
   });
+});
+
+it('items without ratings change neither the users that are folded in, nor explanations', async () => {
+  const data = Array.from({ length: 300 }, (_, n) => ({ user: n % 20, sku: 1 + ((n * 7) % 30), rating: 1 }));
+  const als = new ALS({
+    implicitPrefs: true,
+    unobservedWeight: 0.1,
+    rank: RANK,
+    itemAttributes: { data: itemsOf(0, 30), id: 'sku', columns: ['genre', 'price'] },
+  });
+  const trained = await als.fit(session.fromRows(data, { columns: { item: 'sku' } }));
+  const wider = await trained.withItems(
+    Array.from({ length: 3000 }, (_, n) => ({ sku: 1000 + n, genre: genres[n % 4], price: n % 9 })),
+  );
+  const clicks = session.fromRows([3, 8, 20].map((sku) => ({ user: 77, sku, rating: 1 })));
+  const [one, other] = await Promise.all(
+    [trained, wider].map(async (made) => {
+      const { model: folded } = await made.foldIn(clicks);
+      const { values } = folded.userArrays;
+      const ratings = [3, 8, 20].map((item) => ({ item, rating: 1 }));
+      const { contributions } = await made.explain(ratings, 5);
+      return [Array.from(values.subarray(-RANK)), contributions];
+    }),
+  );
+  expect(other).toEqual(one);
 });
