@@ -135,10 +135,7 @@ async function planAlsFit(
   const sets = { ratings: given, validation: options.validation };
   const { ratings, validation } = await foundSets(asked, sets, context, ratedBy(params, asked));
   const input = await asked.weighed(ratings, context);
-  const { executor } = trainingDevice(ratings.session.device, context.executor, {
-    ...params,
-    attributes: attributes.areGiven,
-  });
+  const { executor } = trainingDevice(ratings.session.device, context.executor, params);
   const ctx = { ...context, executor };
   const {
     users,

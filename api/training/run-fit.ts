@@ -83,10 +83,9 @@ export async function runFit(given: Fit, asked: Dataset, options: ContinuedFit):
   const context = session.context(options);
   // Not all devices support these parameters or the plan, so devices are opened and checked before anything
   // is read.
-  const params = { ...about.params, attributes: given.attributes?.areGiven ?? false };
-  if (options.plan !== undefined || dependsOnDevice(params)) {
+  if (options.plan !== undefined || dependsOnDevice(about.params)) {
     await session.opened(context.events);
-    trainingDevice(session.device, context.executor, params);
+    trainingDevice(session.device, context.executor, about.params);
   }
   await given.check?.(context);
   const attributes = await given.attributes?.read(given.input.columns, context);
@@ -150,8 +149,7 @@ function fitRun(
     rankUsers: mostRanked(options),
     ranksHeldOut: ranksHeldOut(about.params, options),
     ranks: continued?.ranks,
-    openDevices: (ctx) =>
-      openedDevices(session, { ...about.params, attributes: attributes !== undefined }, ctx),
+    openDevices: (ctx) => openedDevices(session, about.params, ctx),
     trained: () => session.trained(),
     model: (ended, ctx) =>
       trainedModel(

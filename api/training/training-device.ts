@@ -20,10 +20,7 @@ export interface TrainingDevice {
 /** The parameters of either algorithm that some devices do not support. */
 export type DeviceParams = Pick<AlsParams, 'precision'> &
   Partial<Pick<AlsParams, 'kernel'>> &
-  Partial<Pick<SgdParams, 'schedule'>> & {
-    /** True if users or items have attributes. */
-    readonly attributes?: boolean;
-  };
+  Partial<Pick<SgdParams, 'schedule'>>;
 
 /**
  * The session's devices, for training with these parameters. Throws UsageError for a parameter that they do
@@ -32,24 +29,18 @@ export type DeviceParams = Pick<AlsParams, 'precision'> &
 export function trainingDevice(
   device: SessionDevice,
   executor: Executor,
-  { precision, kernel, schedule = 'auto', attributes = false }: DeviceParams,
+  { precision, kernel, schedule = 'auto' }: DeviceParams,
 ): TrainingDevice {
   const cpu = hostDevice(executor);
   const gpus = computeDevices(executor).filter(({ info }) => info.kind === 'gpu');
-  if (gpus.length > 0 && attributes && device.requested.startsWith('gpu'))
-    throw new UsageError(
-      `attributes of users or items cannot be used on device ${device.requested}: no GPU draws factors to them yet`,
-      { advice: 'Use device cpu or auto, or leave the attributes out' },
-    );
-  if (gpus.length > 0 && !attributes) {
+  if (gpus.length > 0) {
     const used = schedule === 'auto' || schedule === 'blocks' ? gpus : gpus.slice(0, 1);
     return {
       executor,
       text: `${used.length === 1 ? 'GPU' : `${used.length} GPUs`}: ${used.map(({ info }) => info.description).join(' | ')}`,
     };
   }
-  const reason = gpus.length > 0 ? 'attributes of users or items are for the CPU alone' : device.reason;
-  const because = reason === undefined ? '' : ` (${reason})`;
+  const because = device.reason === undefined ? '' : ` (${device.reason})`;
   if (precision === 'f16' || precision === 'int8')
     throw new UsageError(
       `precision ${precision} cannot be used on the CPU, which computes in float32${because}`,
@@ -60,26 +51,15 @@ export function trainingDevice(
       advice: 'Leave the kernel out, or use device gpu',
     });
   const description = device.kind === 'cpu' ? device.description : cpu.info.description;
-  const devices = executor.devices.filter(({ info }) => info.kind === 'cpu');
-  const { memory, spilled, files } = executor;
-  const own: Executor = { devices, memory, spilled, files, close: () => executor.close() };
-  return {
-    executor: gpus.length > 0 ? own : executor,
-    text: `CPU: ${description}${because}`,
-  };
+  return { executor, text: `CPU: ${description}${because}` };
 }
 
 /**
  * True if not all devices support these parameters. Devices must then be open before ratings are read, to
  * report it early; by default ratings are read while devices open.
  */
-export function dependsOnDevice({
-  precision = 'auto',
-  kernel,
-  schedule = 'auto',
-  attributes = false,
-}: DeviceParams): boolean {
-  return precision !== 'auto' || kernel !== undefined || schedule !== 'auto' || attributes;
+export function dependsOnDevice({ precision = 'auto', kernel, schedule = 'auto' }: DeviceParams): boolean {
+  return precision !== 'auto' || kernel !== undefined || schedule !== 'auto';
 }
 
 /**

@@ -38,21 +38,23 @@ export const multiplyAttributes: TaskHandler<'multiply-attributes'> = (scope) =>
   const { pointer, stride } = scope.matrix('coefficients');
   const { take } = new ScratchAddresses(workspaceOf(scope).address);
   const ridge = new Struct(scope.memory, take(Ridge.bytes), Ridge).clear();
-  const vector = scope.hasMatrix('product') ? undefined : valuesOf(scope, 'product');
+  // A vector, or rows that will be sent to another device, in the stride of that device.
+  const host = scope.hasMatrix('product') ? undefined : scope.partition('product');
   const room = take(4 * COLUMNS * CHUNK_ROWS);
   for (const chunk of attributeChunks(scope, from, to)) {
     for (let column = 0; column < rank; column += COLUMNS) {
       ridge.set({ coefficients: pointer + 4 * column, coefficientBytes: 4 * stride });
-      const target = vector
+      const { address, bytes } = host
         ? { address: room, bytes: 4 * COLUMNS }
         : columnsOf(scope, 'product', chunk, column);
-      const { address, bytes } = target;
       scope.kernels.passAttributes(ridge.address, PREDICTION, ...rowsAt(chunk), 0, address, bytes);
+      if (host === undefined) continue;
+      const [values, own] = [host.columns.values as Float32Array, roomOf(scope, room, chunk)];
+      const [width, columns] = [values.length / host.rows, Math.min(COLUMNS, rank - column)];
+      for (let r = 0; r < chunk.rows; r++)
+        for (let k = 0; k < columns; k++)
+          values[(chunk.row + r) * width + column + k] = own[COLUMNS * r + k];
     }
-    vector?.set(
-      roomOf(scope, room, chunk).filter((_, k) => k % COLUMNS === 0),
-      chunk.row,
-    );
   }
   return { rows: to - from };
 };

@@ -52,11 +52,6 @@ export function planDevices(executor: Executor): PlanDevices {
   return { compute: computeDevices(executor).map(({ info }) => info), host: hostDevice(executor).info };
 }
 
-/** The CPU device alone, to hold factors and run the heavy tasks, too. */
-export function onHost({ host }: PlanDevices): PlanDevices {
-  return { compute: [host], host };
-}
-
 /** The devices on which a stage of a plan runs. */
 export function computingOf(
   plan: PhysicalPlan,

@@ -1,7 +1,7 @@
 import { type KeyColumn, keyCount, keyText } from '../../engine/keys/key-column.ts';
 import type { DeviceInfo } from '../../engine/plan/device-info.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import { computingOf, onHost } from '../../engine/run/devices.ts';
+import { computingOf } from '../../engine/run/devices.ts';
 import { dataSetName } from '../../engine/partition.ts';
 import { constant } from '../../engine/run/scope.ts';
 import { requireAttributes, type SideAttributes } from '../attributes/attribute-matrix.ts';
@@ -185,8 +185,7 @@ function expectedPlan(
   ctx: ExecutionContext,
 ): AlsStorage {
   const { ratings, budget, checkpoints } = run;
-  const all = devicesOf(run.given, ctx);
-  const devices = attributes === undefined ? all : onHost(all);
+  const devices = devicesOf(run.given, ctx);
   const params = sizedParams(given, profile);
   const mayBeInParts = ratings.kept === undefined && attributes === undefined;
   const setting = { params, devices, budget, mayBeInParts, interval: checkpoints?.interval };

@@ -103,11 +103,15 @@ export async function compileKernels(
   params: AlsParams,
   ctx: ExecutionContext,
 ): Promise<void> {
-  const { rank, solver, cgSteps, biases, implicit } = updateProblems(profile, params).users;
-  const variants = [...new Set([choices.items.variant, choices.users.variant])];
-  const task = { rank, solver, cgSteps, biases, ...(implicit ? { implicit } : {}), variants };
+  const tasks = Object.entries(updateProblems(profile, params)).map(([side, problem]) => {
+    const { rank, solver, cgSteps, biases, implicit, prior } = problem;
+    const shape = { rank, solver, cgSteps, biases, ...(implicit && { implicit }), ...(prior && { prior }) };
+    return { ...shape, variants: [choices[side as keyof AlsChoices].variant] };
+  });
   await Promise.all(
-    computeDevices(ctx.executor).map(({ info }) => announceKernels('compile-update', task, info.place, ctx)),
+    computeDevices(ctx.executor).flatMap(({ info }) =>
+      tasks.map((task) => announceKernels('compile-update', task, info.place, ctx)),
+    ),
   );
 }
 
@@ -168,10 +172,11 @@ export function updateProblems(
   given: AlsParams,
 ): { readonly users: UpdateProblem; readonly items: UpdateProblem } {
   const params = sizedParams(given, profile);
-  const { users, items, longestUser, longestItem } = profile;
+  const { users, items, longestUser, longestItem, attributes } = profile;
+  const drawn = (side: 'users' | 'items') => attributes?.[side] && ({ prior: true } as const);
   return {
-    users: updateProblem(profile, params, users, items, longestUser),
-    items: updateProblem(profile, params, items, users, longestItem),
+    users: { ...updateProblem(profile, params, users, items, longestUser), ...drawn('users') },
+    items: { ...updateProblem(profile, params, items, users, longestItem), ...drawn('items') },
   };
 }
 

@@ -75,8 +75,7 @@ export function sortStages(
   { opened, read, home }: StagesOf<{ opened: void; read: ReadRatings; home: AlsStorage }>,
 ): ScopeStage<AlsSorted> {
   const { scope } = fit.run;
-  const chooses = fit.run.given === undefined && fit.continued.attributes === undefined;
-  const kernels = chooses ? kernelStages(fit, opened, read) : constant('kernels', undefined);
+  const kernels = fit.run.given ? constant('kernels', undefined) : kernelStages(fit, opened, read);
   const drawn = scope.speculate(
     'draw start',
     { read, home },
@@ -97,21 +96,25 @@ export function sortStages(
  * have been read, with assumed sizes (NO_SIZES). Kernels are chosen again once the real sizes are known.
  */
 function kernelStages(
-  { params, run: { scope } }: SortingFit,
+  { params, run: { scope }, continued }: SortingFit,
   opened: ScopeStage<void>,
   read: ScopeStage<ReadRatings>,
 ): ScopeStage<AlsChoices | undefined> {
+  const none = { features: 0, entries: 0 };
+  const { users, items } = continued.attributes ?? {};
+  const anySize = { ...NO_SIZES, attributes: { ...(users && { users: none }), ...(items && { items: none }) } };
+  const profile = (read: ReadRatings | undefined) => (read ? profileOfRead(read) : anySize);
   const compiled = (name: string, known: ScopeStage<ReadRatings | undefined>) => {
     const kernels = scope.speculate(
       name,
       { opened, known },
-      (found, ctx) => guessKernels(profileOfRead(found.known), params, ctx),
+      (found, ctx) => guessKernels(profile(found.known), params, ctx),
       { need: 'none' },
     );
     scope.speculate(
       'compile kernels',
       { known, kernels },
-      (found, ctx) => found.kernels && compileKernels(found.kernels, profileOfRead(found.known), params, ctx),
+      (found, ctx) => found.kernels && compileKernels(found.kernels, profile(found.known), params, ctx),
       { need: 'none' },
     );
     return kernels;
@@ -120,10 +123,8 @@ function kernelStages(
   return compiled('kernels by size', read);
 }
 
-function profileOfRead(read: ReadRatings | undefined): RatingsProfile {
-  if (read === undefined) return NO_SIZES;
-  const { userCounts, itemCounts } = read.indexed;
-  return { ...read.profile, longestUser: most(userCounts), longestItem: most(itemCounts) };
+function profileOfRead({ profile, indexed: { userCounts, itemCounts } }: ReadRatings): RatingsProfile {
+  return { ...profile, longestUser: most(userCounts), longestItem: most(itemCounts) };
 }
 
 function most(counts: Int32Array): number {

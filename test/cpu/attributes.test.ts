@@ -107,6 +107,20 @@ describe.each(builds)('coefficients of attributes with %s', (build) => {
       multiplyAttributes(
         memory.scope({ rank, from, to }, { attributes: own }, { coefficients: found, product }),
       );
+    // Rows that a GPU takes are in host memory, in its stride.
+    const stride = 16 * Math.ceil(rank / 16);
+    const sent = new Float32Array(ROWS * stride);
+    multiplyAttributes(
+      memory.scope(
+        { rank, from: 0, to: ROWS },
+        { attributes: own, product: { layout: 'factors', rows: ROWS, columns: { values: sent } } },
+        { coefficients: found },
+      ),
+    );
+    for (let k = 0; k < stride; k++)
+      expect(Array.from({ length: ROWS }, (_, row) => sent[row * stride + k])).toEqual(
+        k < rank ? Array.from(column(product, k)) : Array.from({ length: ROWS }, () => 0),
+      );
     const [first, sum] = [
       column(found, 0),
       (row: number, a: number[]) => dense[row].reduce((all, f, i) => all + f * a[i], 0),

@@ -1,7 +1,8 @@
+import { formatBytes } from '../../../engine/format.ts';
 import { HOST } from '../../../engine/plan/place.ts';
 import type { DataUses, RowRange, Slice, Stage, TaskPlan } from '../../../engine/plan/stages.ts';
 import { taskStage } from '../../planner/load-stages.ts';
-import { blockBytes } from '../../planner/sizes.ts';
+import { blockBytes, factorBytes } from '../../planner/sizes.ts';
 import type { RatingBlock } from '../../ratings/ratings.ts';
 import { balancedRanges, rangesOfSize, taskCount } from '../../ratings/row-ranges.ts';
 import { workColumns } from '../../tasks/attribute-tasks.ts';
@@ -161,6 +162,7 @@ function fitStage(problem: AlsProblem, side: Side, target: Target): Stage {
     tasks: coefficientSlices(columns).length,
     bytesRead: blockBytes(rows[side], entries),
     flops: 4 * (STEPS + 1) * entries * columns,
+    ...sent(problem, side, columns, 'down'),
   });
 }
 
@@ -180,8 +182,14 @@ function predictStage(
       tasks: Math.min(rows[side], taskCount(entries)),
       bytesRead: blockBytes(rows[side], entries),
       flops: 2 * entries * columns,
+      ...sent(problem, side, columns, 'up'),
     },
   );
+}
+
+/** The rows that a device with its own memory sends to the host, or gets from it. */
+function sent({ device, rows }: AlsProblem, side: Side, columns: number, way: string): Pick<Stage, 'exchange'> {
+  return device.ownMemory ? { exchange: `${formatBytes(factorBytes(rows[side], columns, 1))} ${way}` } : {};
 }
 
 /** Stages that measure the squared norms of a side's coefficients, for their penalty μ‖A‖². */

@@ -73,26 +73,13 @@ export function planAls(
 }
 
 /**
- * Throws UsageError for a training with attributes on a GPU or on several devices, or of sides in parts: their
- * kernels do not draw rows to priors.
+ * Throws UsageError for a training with attributes of sides in parts, whose kernels do not draw rows to priors.
  */
-function requireWholeSides({ problemOn, params }: PlannedGrids): void {
-  const { compute } = problemOn();
-  const phase = 'plan';
-  if (compute.some(({ kind }) => kind === 'gpu'))
-    throw new UsageError('attributes of users or items cannot be used on a GPU', {
-      phase,
-      advice: 'Use device cpu, or leave the attributes out',
-    });
-  if (compute.length > 1)
-    throw new UsageError('attributes of users or items cannot be used on several devices', {
-      phase,
-      advice: 'Use one device, or leave the attributes out',
-    });
+function requireWholeSides({ params }: PlannedGrids): void {
   for (const name of ['partitionUsers', 'partitionItems'] as const)
     if (params[name] !== undefined && params[name] !== '1,1')
       throw new UsageError(`${name} ${params[name]} cannot be used with attributes of users or items`, {
-        phase,
+        phase: 'plan',
         advice: 'Leave one of them out',
       });
 }

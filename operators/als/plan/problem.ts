@@ -289,8 +289,9 @@ export function alsProblem(
   { anchored = false, grid }: AlsPlanOptions,
 ): AlsProblem {
   const rows = { users: profile.users, items: profile.items };
-  // Every device must have rows of both sides.
-  const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
+  // Every device must have rows of both sides. Those with attributes are solved on one device.
+  const most = profile.attributes === undefined ? Math.max(1, Math.min(rows.users, rows.items)) : 1;
+  const compute = devices.compute.slice(0, most);
   const testRatings =
     params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const [device] = compute;

@@ -201,15 +201,6 @@ describe('parameters that cannot be used on a device', () => {
     } satisfies SessionDevice;
     const both = '2 GPUs: NVIDIA H200 gpu:0 | NVIDIA H200 gpu:1';
     expect(trainingDevice(device, executor, params).text).toBe(both);
-    const drawn = { ...params, attributes: true };
-    expect(() => trainingDevice(device, executor, drawn)).toThrow(
-      'attributes of users or items cannot be used on device gpu',
-    );
-    const onCpu = trainingDevice({ ...device, requested: 'auto' }, executor, drawn);
-    expect(onCpu.text).toBe(
-      `CPU: ${cpuInfo.description} (attributes of users or items are for the CPU alone)`,
-    );
-    expect(onCpu.executor.devices.map(({ info: { place } }) => place)).toEqual(['cpu']);
     expect(trainingDevice(device, executor, { precision: 'auto', schedule: 'blocks' }).text).toBe(both);
     expect(trainingDevice(device, executor, { precision: 'auto', schedule: 'hogwild' }).text).toBe(
       'GPU: NVIDIA H200 gpu:0',

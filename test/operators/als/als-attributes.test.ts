@@ -1,13 +1,14 @@
 /** ALS whose rows are drawn to what their attributes predict, compared with the same in float64. */
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import type { ContinuedFit } from '../../../api/training/run-fit.ts';
 import { type KeyColumn, keyCount } from '../../../engine/keys/key-column.ts';
 import { sharedArray } from '../../../engine/partition.ts';
-import { ALS, type AlsOptions, type FitOptions, type Model, type Session } from '../../../index.ts';
+import { ALS, type AlsOptions, type FitOptions, type Model, Session } from '../../../index.ts';
 import { type AlsStart, modelCoefficients } from '../../../operators/als/factors.ts';
 import type { AttributeMatrix } from '../../../operators/attributes/attribute-matrix.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
+import { noGpu } from '../../support/gpu/open-gpu.ts';
 import { randomRatings, ratingBatches, testRandom, type Triple } from '../../support/ratings.ts';
 import { temporaryFolder } from '../../support/temporary-folder.ts';
 import { eliminate } from '../../support/reference/als.ts';
@@ -337,6 +338,73 @@ describe.each(Object.entries(problems))('%s', (_name, problem) => {
     const one = await fit(options, sides, { on: await cpuSession({ workers: 1 }) });
     const three = await fit(options, sides, { on: await cpuSession({ workers: 3 }) });
     expect(three.raw).toEqual(one.raw);
+  });
+});
+
+describe.skipIf(noGpu)('on a GPU', () => {
+  let gpu: Session;
+  beforeAll(async () => {
+    gpu = await Session.create({ device: 'gpu', workers: 1 });
+  });
+  afterAll(() => gpu?.close());
+
+  const cases = [
+    ['explicit', [], 'f32'],
+    ['explicit', sides, 'f32'],
+    ['explicit', ['items'], 'f16'],
+    ['with biases', sides, 'f32'],
+    ['with biases', ['users'], 'f32'],
+    ['implicit', sides, 'f32'],
+    ['implicit with the weights of iALS', ['items'], 'f32'],
+  ] as const;
+  it.each(
+    cases.flatMap(([name, attributed, precision]) =>
+      (['cholesky', 'cg'] as const).map((solver) => ({ name, attributed, precision, solver })),
+    ),
+  )('$name, $attributed, $precision, $solver, equals the training in float64', async (of) => {
+    const { name, attributed, precision, solver } = of;
+    const problem: AlsOptions = problems[name];
+    const options = {
+      ...problems[name],
+      rank: 9,
+      solver,
+      cgSteps: solver === 'cg' ? 40 : 'auto',
+      maxIter: 3,
+    } as const;
+    const start = startOf(options.rank, problem.biases ?? false);
+    const { model, raw } = await fit({ ...options, precision }, attributed, { start, on: gpu });
+    expect(model.training!.plan!.devices.some(({ kind }) => kind === 'gpu')).toBe(true);
+    const twin = new Reference(options, attributed, start);
+    const losses = Array.from({ length: 3 }, () => (twin.iterate(), twin.loss()));
+    const found = new Reference(options, attributed, start).take(raw);
+    const factor = precision === 'f16' ? 10 : 1;
+    for (const side of sides) {
+      expect(apart(found.x[side], twin.x[side]), side).toBeLessThan(factor * 2e-3);
+      if (attributed.some((one) => one === side))
+        expect(apart(found.coefficients[side], twin.coefficients[side]), side).toBeLessThan(factor * 5e-3);
+    }
+    const reported = model.training!.iterations.map(({ loss }) => loss);
+    reported.forEach((loss, k) => expect(Math.abs(loss / losses[k] - 1), `${k}`).toBeLessThan(factor * 1e-4));
+    expect(Math.abs(reported.at(-1)! / found.loss() - 1)).toBeLessThan(factor * 1e-5);
+  });
+
+  it.each([
+    ['explicit', { biases: true }],
+    ['implicit', { implicitPrefs: true }],
+  ])('trains %s data from drawn factors as a CPU, and continues from a checkpoint', async (name, kind) => {
+    const options = { ...kind, rank: 5, maxIter: 4, solver: 'cholesky' } as const;
+    const checkpointDir = join(folder, `gpu-${name}`);
+    const whole = await fit(options, sides, { on: gpu });
+    const { raw: onCpu } = await fit(options, sides);
+    await fit({ ...options, maxIter: 2 }, sides, { on: gpu, checkpointDir });
+    const resumed = await fit(options, sides, { on: gpu, checkpointDir, resume: true });
+    expect(resumed.model.training!.iterations.length).toBe(4);
+    expect(resumed.raw).toEqual(whole.raw);
+    for (const side of sides) {
+      expect(apart([whole.raw[side].values], [onCpu[side].values]), side).toBeLessThan(1e-3);
+      const [own, other] = [whole, { raw: onCpu }].map(({ raw }) => raw[side].coefficients!.values);
+      expect(apart([own], [other]), side).toBeLessThan(1e-3);
+    }
   });
 });
 
