@@ -52,8 +52,7 @@ export const multiplyAttributes: TaskHandler<'multiply-attributes'> = (scope) =>
       const [values, own] = [host.columns.values as Float32Array, roomOf(scope, room, chunk)];
       const [width, columns] = [values.length / host.rows, Math.min(COLUMNS, rank - column)];
       for (let r = 0; r < chunk.rows; r++)
-        for (let k = 0; k < columns; k++)
-          values[(chunk.row + r) * width + column + k] = own[COLUMNS * r + k];
+        for (let k = 0; k < columns; k++) values[(chunk.row + r) * width + column + k] = own[COLUMNS * r + k];
     }
   }
   return { rows: to - from };

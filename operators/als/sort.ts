@@ -102,7 +102,10 @@ function kernelStages(
 ): ScopeStage<AlsChoices | undefined> {
   const none = { features: 0, entries: 0 };
   const { users, items } = continued.attributes ?? {};
-  const anySize = { ...NO_SIZES, attributes: { ...(users && { users: none }), ...(items && { items: none }) } };
+  const anySize = {
+    ...NO_SIZES,
+    attributes: { ...(users && { users: none }), ...(items && { items: none }) },
+  };
   const profile = (read: ReadRatings | undefined) => (read ? profileOfRead(read) : anySize);
   const compiled = (name: string, known: ScopeStage<ReadRatings | undefined>) => {
     const kernels = scope.speculate(

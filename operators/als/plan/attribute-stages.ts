@@ -188,7 +188,12 @@ function predictStage(
 }
 
 /** The rows that a device with its own memory sends to the host, or gets from it. */
-function sent({ device, rows }: AlsProblem, side: Side, columns: number, way: string): Pick<Stage, 'exchange'> {
+function sent(
+  { device, rows }: AlsProblem,
+  side: Side,
+  columns: number,
+  way: string,
+): Pick<Stage, 'exchange'> {
   return device.ownMemory ? { exchange: `${formatBytes(factorBytes(rows[side], columns, 1))} ${way}` } : {};
 }
 
