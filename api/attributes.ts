@@ -16,6 +16,7 @@ import {
 } from '../operators/attributes/attribute-rows.ts';
 import { type ModelAttributes, unknownRows } from '../operators/attributes/cold-rows.ts';
 import { RowEncoder } from '../operators/attributes/encode-rows.ts';
+import { KeptRows } from '../operators/attributes/kept-rows.ts';
 import {
   type AttributeEncoding,
   type AttributeKind,
@@ -123,7 +124,8 @@ export class FitAttributes {
     for (const side of sides) {
       const [read, own] = [this.read[side], coefficients[`${side}s`]];
       if (read === undefined || own === undefined) continue;
-      attributes[side] = { id: read.id, encoding: read.encoding, coefficients: own };
+      const kept = new KeptRows(parts[`${side}s`].type).with(read.rows);
+      attributes[side] = { id: read.id, encoding: read.encoding, coefficients: own, kept };
       const cold = rowsOf(read.rows, unknownRows(read.rows, parts[`${side}s`]));
       if (keyCount(cold.ids) > 0) made = extendedParts(made, side, cold, attributes[side]).model;
     }

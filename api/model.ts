@@ -35,7 +35,7 @@ import {
 import { type AddedRows, coefficientBatch, type GivenRows, partsWithRows } from './serving/cold-rows.ts';
 import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
 import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
-import { type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
+import { type GivenUser, type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
 import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
 import { type ItemFilters, type ItemFiltersOptions, readItemFilters } from './serving/item-filters.ts';
 import { ratingsOfUser, type RatingsOfUser } from './serving/ratings-of-user.ts';
@@ -62,6 +62,7 @@ import {
   type UserRecommendations,
 } from './serving/request.ts';
 import { Searches } from './serving/searches.ts';
+import { ModelPriors } from './serving/user-priors.ts';
 import {
   checkIndexUse,
   idFormsOf,
@@ -129,9 +130,10 @@ export class Model {
   /** @internal What users have rated in training, if it can be read again. */
   rated: RatedRows | undefined;
   /** @internal Attributes with their coefficients. */
-  attributes: ModelParts['attributes'];
+  readonly attributes: ModelParts['attributes'];
   /** @internal The model in the form that functions of other files take. */
   private readonly served: ServedModel;
+  readonly #priors: ModelPriors | undefined;
   readonly #sides: Sides;
   readonly #directory: string | undefined;
 
@@ -152,6 +154,8 @@ export class Model {
     this.attributes = parts.attributes;
     this.#directory = parts.directory;
     const factors = joinedFactors(parts, this.#sides);
+    const ofUsers = parts.attributes?.user;
+    this.#priors = ofUsers && new ModelPriors(ofUsers, factors, parts.userCounts);
     this.served = {
       factors,
       rank: this.rank,
@@ -161,6 +165,8 @@ export class Model {
       searches: new Searches(parts.session),
       indexes: parts.indexes instanceof ItemIndexes ? parts.indexes : new ItemIndexes(factors, parts.indexes),
       metadata: this.metadata,
+      attributes: parts.attributes,
+      priors: this.#priors,
     };
   }
 
@@ -498,9 +504,8 @@ export class Model {
     const made = await updateModel(updated, newRatings, options);
     const { users, items } = made.factors;
     const ids = { user: users.type, item: items.type };
-    made.attributes = this.attributes;
-    made.rated = continuedRows(this.rated, made.rated, ids, !isImplicit(this.metadata));
-    return made;
+    const rated = continuedRows(this.rated, made.rated, ids, !isImplicit(this.metadata));
+    return new Model({ ...made.#parts, attributes: this.attributes, rated });
   }
 
   /**
@@ -557,8 +562,9 @@ export class Model {
 
   /**
    * Solves users from their ratings with unchanged items, to the residual of an exact solve (1e-5) and with
-   * the model's own regularization. Returns a model of these users only, and counts the users without a known
-   * item. Runs on the session's device.
+   * the model's own regularization, drawn to what the attributes predict that the model knows of each user.
+   * Returns a model of these users only, and counts the users without a known item. Runs on the session's
+   * device.
    */
   async foldIn(ratings: Dataset, options: FoldInOptions = {}): Promise<FoldedUsers> {
     requireDataset(ratings, 'foldIn');
@@ -581,7 +587,7 @@ export class Model {
       parts,
       ruleOf(this.served, options.regParam),
       ratings,
-      options,
+      { ...options, priorsOf: (users) => this.#priors?.ofUsers(users) },
       (made) => new Model(made),
     );
   }
@@ -602,17 +608,18 @@ export class Model {
   /**
    * The n best items of one user as plain objects, for a request to a server; searched in a thread. Instead
    * of an id, ratings can be given, of a user who need not be in the model: factors are solved from them
-   * first, and the rated items are left out.
+   * first, and the rated items are left out. In a model with attributes of users the user is drawn to what
+   * `attributes`, or those of `user`, predict.
    */
   async recommend(
-    user: Id | { readonly ratings: readonly RatedItem[] },
+    user: Id | GivenUser,
     n: number,
     options: RequestOptions = {},
   ): Promise<UserRecommendations> {
     checkRequest(options, this.served);
     checkCount(n);
     return typeof user === 'object' && user !== null
-      ? recommendFromRatings(this.served, user.ratings, n, options)
+      ? recommendFromRatings(this.served, user, n, options)
       : recommendToUser(this.served, user ?? undefined, n, options);
   }
 
@@ -646,10 +653,11 @@ export class Model {
   /**
    * Splits a score exactly into the contributions of each of a user's ratings (Hu, Koren and Volinsky 2008,
    * section 5). A model does not store ratings: give the user's ratings, or a data set with the model's
-   * columns that contains them. Throws UsageError for a user who has no ratings there.
+   * columns that contains them. In a model with attributes of users these have a share, too. Throws UsageError
+   * for a user who has no ratings there.
    */
   async explain(
-    ratings: readonly RatedItem[] | RatingsOfUser,
+    ratings: readonly RatedItem[] | GivenUser | RatingsOfUser,
     item: Id,
     options: ExplainOptions = {},
   ): Promise<Explanation> {

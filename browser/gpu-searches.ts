@@ -204,7 +204,8 @@ function ratingsOfVisitors(visitors: readonly RequestRatings[]): LaterRatings {
     visitors.map((visitor) => Array.from(visitor.items, (item) => columnOf.get(item)!)),
   );
   block.values.set(visitors.flatMap(({ ratings }) => ratings));
-  return { block, items };
+  const priors = visitors.flatMap(({ prior }) => (prior ? [...prior.row] : []));
+  return { block, items, ...(priors.length > 0 && { priors: Float32Array.from(priors) }) };
 }
 
 /**

@@ -1,7 +1,12 @@
 import { checkOptions } from '../api/check-options.ts';
 import { hasBiases } from '../api/model-parts.ts';
-import { LARGE, missingIndex } from '../api/serving/served-model.ts';
-import { decodeMetadata, type ModelStorage, wholeCounts } from '../connectors/model/decode-metadata.ts';
+import { LARGE, missingIndex, type UserPriors } from '../api/serving/served-model.ts';
+import {
+  decodeMetadata,
+  type ModelStorage,
+  type StoredEncoding,
+  wholeCounts,
+} from '../connectors/model/decode-metadata.ts';
 import { gram } from '../cpu/tasks/implicit.ts';
 import { loadLists } from '../cpu/tasks/lists/encode-lists.ts';
 import { listCandidates, rankLists, searchLists } from '../cpu/tasks/lists/search-lists.ts';
@@ -95,9 +100,27 @@ async function readParts(folder: string, index: 'auto' | boolean, remote: Remote
     itemCounts: counts && wholeCounts(counts, `${folder}/itemCounts`),
     columns,
     metadata: factorflow,
+    ...(storage.attributes?.user && { priors: pagePriors(storage.attributes.user, width, file) }),
     ...(items.loaded === undefined && { remoteItems: items }),
     items,
     indexes,
+  };
+}
+
+/** A page knows of its visitors what is predicted of users without attributes. */
+function pagePriors({ constant }: StoredEncoding, width: number, file: string): UserPriors {
+  if (constant?.length !== width)
+    throw problem(
+      file,
+      'the metadata do not contain the constant of the attributes of users',
+      'Load it with Model.load in Node and save it again',
+    );
+  const prior = { row: Float32Array.from(constant), isOwn: false };
+  return {
+    of: ({ attributes }) => {
+      if (attributes === undefined) return prior;
+      throw new UsageError('a page does not read the attributes of users', { advice: 'Leave them out' });
+    },
   };
 }
 

@@ -64,7 +64,7 @@ export function recommendToVisitors(
   const { items, rank } = served.factors;
   const onCpu = async () => {
     const lists: UserRecommendations[] = [];
-    for (const { ratings } of visitors) lists.push(await recommendFromRatings(served, ratings, n, options));
+    for (const visitor of visitors) lists.push(await recommendFromRatings(served, visitor, n, options));
     return lists;
   };
   if (device === 'auto' && served.indexes.probes('recommend', options.index) !== undefined) return onCpu();
@@ -79,7 +79,7 @@ async function recommendOnGpu(
   options: RequestOptions,
 ): Promise<UserRecommendations[]> {
   const rule = ruleOf(served, options.regParam);
-  const rated = visitors.map(({ ratings }) => requestRatings(served, rule, ratings));
+  const rated = visitors.map((visitor) => requestRatings(served, rule, visitor));
   const known = rated.filter(({ items }) => items.length > 0);
   const chosen = chooseItems(served.factors.items, options, served.itemCounts);
   const lists =

@@ -1,5 +1,5 @@
-import { keyText } from '../../engine/keys/key-column.ts';
 import type { ModelAttributes } from '../../operators/attributes/cold-rows.ts';
+import { featureOf } from '../../operators/attributes/encoding.ts';
 import type { Model } from '../model.ts';
 
 /** A value of an attribute, and how much it moves predictions. */
@@ -29,15 +29,13 @@ export function attributeEffects(
   const attributes = model.attributes?.[side];
   if (attributes === undefined) return undefined;
   const effects = effectsOf(attributes, gramOf(side === 'item' ? model.userArrays : model.itemArrays));
-  const { columns, values } = attributes.encoding;
   const order = Uint32Array.from(effects.keys())
     .subarray(1)
     .sort((a, b) => effects[b] - effects[a] || a - b);
-  return Array.from(order.subarray(0, most), (feature) => ({
-    column: columns.findLast(({ first }) => first <= feature)?.name ?? '',
-    value: keyText(values, feature),
-    effect: effects[feature],
-  }));
+  return Array.from(order.subarray(0, most), (feature) => {
+    const { column, value } = featureOf(attributes.encoding, feature);
+    return { column: column.name, value, effect: effects[feature] };
+  });
 }
 
 /** The mean of x xᵀ over evenly spaced rows. */

@@ -11,7 +11,10 @@ import {
   requireDistinct,
 } from '../../operators/attributes/attribute-rows.ts';
 import { plainBatch } from '../../operators/attributes/attribute-values.ts';
+import type { AttributeMatrix } from '../../operators/attributes/attribute-matrix.ts';
 import { type ModelAttributes, withAttributeRows } from '../../operators/attributes/cold-rows.ts';
+import { KeptRows } from '../../operators/attributes/kept-rows.ts';
+import { nearestName } from '../../operators/params/nearest-name.ts';
 import { RowEncoder } from '../../operators/attributes/encode-rows.ts';
 import { type AttributeEncoding, GrowingRows } from '../../operators/attributes/encoding.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
@@ -40,6 +43,42 @@ function encoderOf(encoding: AttributeEncoding): RowEncoder {
   const encoder = encoders.get(encoding) ?? new RowEncoder(encoding);
   encoders.set(encoding, encoder);
   return encoder;
+}
+
+/** Throws UsageError for a field of a row that is neither its id nor an attribute. */
+export function requireFields(
+  what: string,
+  row: object,
+  { id, encoding }: Pick<ModelAttributes, 'id' | 'encoding'>,
+): void {
+  const names = encoding.columns.map(({ name }) => name);
+  const unknown = Object.keys(row).find((name) => name !== id && !names.includes(name));
+  if (unknown === undefined) return;
+  const near = nearestName(unknown, [id, ...names]);
+  throw new UsageError(`${what} has the unknown field ${shown(unknown.slice(0, 100))}`, {
+    advice: near === undefined ? `The attributes are ${names.join(', ')}` : `Is it ${near}?`,
+  });
+}
+
+/** The features of one row of attributes. Throws UsageError for one that is not an object, or as requireFields. */
+export function encodedRow(what: string, row: unknown, attributes: ModelAttributes): AttributeMatrix {
+  if (typeof row !== 'object' || row === null || Array.isArray(row))
+    throw new UsageError(`${what} must be an object with values by name, got ${shown(row)}`, {
+      advice: `For example { ${attributes.encoding.columns[0]?.name ?? 'country'}: ... }`,
+    });
+  requireFields(what, row, attributes);
+  const encoder = encoderOf(attributes.encoding);
+  const rows = new GrowingRows();
+  encoder.encode(
+    {
+      ...plainBatch([row as Readonly<Record<string, unknown>>]),
+      refuse: (_, column, problem) => {
+        throw new UsageError(`the field ${column} of ${what}: ${problem}`);
+      },
+    },
+    rows,
+  );
+  return rows.matrix(encoder.features);
 }
 
 /** Numbers of the rows of attributes that a model got. */
@@ -83,7 +122,12 @@ export async function partsWithRows(
     data instanceof Dataset
       ? await datasetRows(data, attributes, session, options)
       : plainRows(method, data, attributes, type);
-  const { added, changed, kept, model } = extendedParts(parts, side, rows, attributes);
+  const { model: extended, added, changed, kept } = extendedParts(parts, side, rows, attributes);
+  const known = (attributes.kept ?? new KeptRows(type)).with(rows);
+  const model = {
+    ...extended,
+    attributes: { ...parts.attributes, [side]: { ...attributes, kept: known } },
+  };
   const { offsets } = rows.matrix;
   // Each row has the constant feature.
   const bare = offsets.subarray(1).filter((end, row) => end - offsets[row] === 1).length;

@@ -7,6 +7,7 @@ import { type UserRule, sharesOf } from '../../operators/serving/solve-users.ts'
 import type { RunOptions } from '../run-session.ts';
 import {
   givenRow,
+  type GivenUser,
   type RatedItem,
   requestRatings,
   type RequestRatings,
@@ -16,13 +17,14 @@ import type { RatingsOfUser } from './ratings-of-user.ts';
 import { checkId, type NameOptions, nameOf } from './request.ts';
 import { idsOf, itemRowsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
 
-/** A score and its parts: `base` + Σ share. */
+/** A score and its parts: `base` + `userAttributes` + Σ share of the contributions. */
 export interface Explanation {
   readonly item: Id;
   /** The title, if the option `names` has one. */
   readonly name?: string;
   /**
-   * False if the model does not know the item, or none of the user's items: then there is nothing to explain.
+   * False if the model does not know the item, or neither an item nor an attribute of the user: then there is
+   * nothing to explain.
    */
   readonly known: boolean;
   /** The score of a user solved from these ratings. */
@@ -34,6 +36,11 @@ export interface Explanation {
   readonly modelScore?: number;
   /** μ and the item's bias; 0 without biases. */
   readonly base: number;
+  /**
+   * The share of what the user's attributes predict, or of a user without attributes; absent if the model has
+   * no attributes of users.
+   */
+  readonly userAttributes?: number;
   /**
    * The known items that the user rated, with ratings (the shortest decimals of float32) and contributions;
    * the largest contribution is first.
@@ -58,7 +65,7 @@ export type FindRatings = (rated: RatingsOfUser, options: RunOptions) => Promise
 /** See Model.explain. A page has no data sets, and gives lists only. */
 export async function explainItem(
   served: RequestedModel,
-  rated: readonly RatedItem[] | RatingsOfUser,
+  rated: readonly RatedItem[] | GivenUser | RatingsOfUser,
   item: Id,
   { regParam, names, ...run }: ExplainOptions,
   find?: FindRatings,
@@ -67,25 +74,27 @@ export async function explainItem(
   const { items } = served.factors;
   const ids = idsOf(served, 'item');
   const rule = linearRule(served, regParam);
-  const rating = requestRatings(served, rule, await givenRatings(rated, run, find));
+  const given = await givenUser(rated, run, find);
+  const rating = requestRatings(served, rule, given);
   const { unknownItems } = rating;
   const position = findId(items, item);
   const own = position < 0 ? ids.given(item) : ids.at(position);
   const asked = { item: own, ...nameOf(names, position < 0 ? own : ids.key(position)) };
   const [row, fixed] = givenRow(served, rule, rating);
-  if (position < 0 || rating.items.length === 0)
+  if (position < 0 || (rating.items.length === 0 && !rating.prior?.isOwn))
     return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
   const shares = await served.searches.compute((ctx) => sharesOf(row, position, fixed, ctx), run);
   if (shares === undefined) throw unsolved();
   const base = rule.mean === undefined ? 0 : rule.mean + (await biasOf(served, position, run));
-  const contributions = contributionsOf(rating, shares, ids, names);
-  const user = 'user' in rated ? findId(served.factors.users, rated.user) : -1;
+  const contributions = contributionsOf(rating, shares.ratings, ids, names);
+  const user = given.user === undefined ? -1 : findId(served.factors.users, given.user);
   return {
     ...asked,
     known: true,
-    score: contributions.reduce((sum, { share }) => sum + share, base),
+    score: contributions.reduce((sum, { share }) => sum + share, base + shares.prior),
     ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }),
     base,
+    ...(rating.prior && { userAttributes: shares.prior }),
     contributions,
     unknownItems,
   };
@@ -108,14 +117,19 @@ function linearRule(served: RequestedModel, regParam: number | undefined): UserR
   );
 }
 
-async function givenRatings(
-  rated: readonly RatedItem[] | RatingsOfUser,
+async function givenUser(
+  rated: readonly RatedItem[] | GivenUser | RatingsOfUser,
   run: RunOptions,
   find: FindRatings | undefined,
-): Promise<readonly RatedItem[]> {
-  if (typeof rated !== 'object' || rated === null || ('user' in rated && find === undefined))
+): Promise<GivenUser> {
+  const isData = ({ ratings }: GivenUser | RatingsOfUser): boolean => !Array.isArray(ratings);
+  if (Array.isArray(rated)) return { ratings: rated as readonly RatedItem[] };
+  const user = rated as GivenUser | RatingsOfUser;
+  if (typeof user !== 'object' || user === null || (isData(user) && find === undefined))
     throw new UsageError(`explain takes a list of ratings, or { user, ratings }, got ${shown(rated)}`);
-  return 'user' in rated ? ((await find?.(rated, run)) ?? []) : rated;
+  return isData(user)
+    ? { ...user, ratings: (await find?.(user as RatingsOfUser, run)) ?? [] }
+    : (user as GivenUser);
 }
 
 /** The largest share first. */

@@ -21,12 +21,35 @@ import {
   type RequestOptions,
   type UserRecommendations,
 } from './request.ts';
-import { idsOf, itemRowsOf, type RequestedModel, ruleOf, searchIndexed, sideSpace } from './served-model.ts';
+import {
+  idsOf,
+  itemRowsOf,
+  type RequestedModel,
+  ruleOf,
+  searchIndexed,
+  sideSpace,
+  type UserPrior,
+} from './served-model.ts';
 
 /** A rating of one item. Only implicit data may leave out `rating`; it is then 1. */
 export interface RatedItem {
   readonly item: Id;
   readonly rating?: number;
+}
+
+/**
+ * A user who need not be in the model. In a model with attributes of users, the user is drawn to what they
+ * predict: `attributes`, else those of `user`, else none.
+ */
+export interface GivenUser {
+  readonly ratings: readonly RatedItem[];
+  /**
+   * The id of a user whom the model has by `withUsers` or by the attributes of the training. Of a user with
+   * ratings, a loaded model does not know the attributes.
+   */
+  readonly user?: Id;
+  /** Values by the names of the training's columns. */
+  readonly attributes?: Readonly<Record<string, unknown>>;
 }
 
 /** The ratings of one user who is not in the model. */
@@ -38,13 +61,15 @@ export interface RequestRatings {
   readonly items: Uint32Array;
   readonly ratings: readonly number[];
   readonly unknownItems: number;
+  /** What attributes predict of the user; undefined in a model without attributes of users. */
+  readonly prior: UserPrior | undefined;
 }
 
-/** Throws UsageError unless it is a list of ratings. */
+/** Throws UsageError unless it is a list of ratings, and for attributes that the model does not have. */
 export function requestRatings(
-  { factors }: RequestedModel,
+  { factors, priors }: RequestedModel,
   { implicit }: UserRule,
-  rated: readonly RatedItem[],
+  { ratings: rated, user, attributes }: GivenUser,
 ): RequestRatings {
   if (!Array.isArray(rated))
     throw new UsageError(`ratings must be a list such as [{ item: 5, rating: 4 }], got ${shown(rated)}`);
@@ -64,11 +89,17 @@ export function requestRatings(
     if (position < 0) unknownItems++;
     else values.set(position, rating);
   }
+  if (user !== undefined) checkId('the field user', user);
+  if (attributes !== undefined && priors === undefined)
+    throw new UsageError('the attributes of the user are not used: the model has no attributes of users', {
+      advice: 'Leave them out, or train it with userAttributes',
+    });
   const known = [...values].sort(([left], [right]) => left - right);
   return {
     items: Uint32Array.from(known, ([position]) => position),
     ratings: known.map(([, rating]) => rating),
     unknownItems,
+    prior: priors?.of({ user, attributes }),
   };
 }
 
@@ -88,9 +119,9 @@ export function fixedItems(served: RequestedModel, rule: UserRule): FixedItems {
 export function givenRow(
   served: RequestedModel,
   rule: UserRule,
-  { items, ratings }: RequestRatings,
+  { items, ratings, prior }: RequestRatings,
 ): readonly [LaterRatings, FixedItems] {
-  return [{ block: rowOf(ratings), items }, fixedItems(served, rule)];
+  return [{ block: rowOf(ratings), items, priors: prior?.row }, fixedItems(served, rule)];
 }
 
 /** The error for a user whose equations have no finite solution. */
@@ -103,7 +134,7 @@ export function unsolved(): UsageError {
 /** See Model.recommend. */
 export async function recommendFromRatings(
   served: RequestedModel,
-  rated: readonly RatedItem[],
+  user: GivenUser,
   n: number,
   options: RequestOptions,
 ): Promise<UserRecommendations> {
@@ -115,32 +146,34 @@ export async function recommendFromRatings(
     );
   const ids = idsOf(served, 'item');
   const rule = ruleOf(served, options.regParam);
-  const ratings = requestRatings(served, rule, rated);
+  const ratings = requestRatings(served, rule, user);
   const chosen = chooseItems(served.factors.items, options, served.itemCounts);
   const unknownItems = chosen.unknown + ratings.unknownItems;
   const { name, space } = sideSpace(served, 'item');
   const left = mergeAscending(ratings.items, chosen.denied);
   const { searches } = served;
   const probes = served.indexes.probes('recommend', options.index);
+  const limits = { n, left, allowed: chosen.allowed, mask: options.filter?.mask };
+  const searchFor = async (query: ArrayLike<number>) =>
+    probes === undefined
+      ? searches.search(name, space, { query, ...limits }, { signal, onEvent })
+      : searchIndexed(served, 'recommend', probes, { query, ...limits }, { signal, onEvent });
   const search = async (ctx: ExecutionContext) => {
     if (probes !== undefined) {
       // The index has no factors in the threads' memory, so the row is solved by a task of its own.
       const { values, rows } = await solveUsers(...givenRow(served, rule, ratings), ctx);
-      if (rows.length === 0) return undefined;
-      const request = { query: values, n, left, allowed: chosen.allowed, mask: options.filter?.mask };
-      return searchIndexed(served, 'recommend', probes, request, { signal, onEvent });
+      return rows.length === 0 ? undefined : searchFor(values);
     }
     const index = await searches.prepare(name, space);
-    return searchForUser(
-      ...givenRow(served, rule, ratings),
-      index,
-      { n, left, allowed: chosen.allowed, mask: options.filter?.mask },
-      ctx,
-    );
+    return searchForUser(...givenRow(served, rule, ratings), index, limits, ctx);
   };
-  if (ratings.items.length === 0)
+  const { prior } = ratings;
+  if (ratings.items.length === 0 && !prior?.isOwn)
     return { ...(await recommendToUser(served, undefined, n, options)), unknownItems };
-  const found = await searches.compute(search, { signal, onEvent });
+  const found =
+    ratings.items.length === 0 && prior
+      ? await searchFor(prior.row)
+      : await searches.compute(search, { signal, onEvent });
   return givenUser(found, n, { ids, names, unknownItems });
 }
 

@@ -1,6 +1,6 @@
 import { DataError } from '../../engine/errors.ts';
 import { startPhase } from '../../engine/events.ts';
-import { keyCount, takeKeys } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, takeKeys } from '../../engine/keys/key-column.ts';
 import { Holdings } from '../../engine/run/holdings.ts';
 import { type BadRowPolicy } from '../../operators/ratings/rows/select-ratings.ts';
 import { recencyOfModel } from '../../operators/ratings/measure-recency.ts';
@@ -21,6 +21,9 @@ export interface FoldInOptions extends RunOptions {
   readonly onBadRows?: BadRowPolicy;
 }
 
+/** What attributes predict of users, if the model has attributes of users. */
+export type PriorsOf = (users: KeyColumn) => Float32Array | undefined;
+
 /** Users and ratings of a fold-in. */
 export interface FoldedCounts {
   readonly users: number;
@@ -36,7 +39,7 @@ export async function foldInUsers<Made>(
   parts: ModelParts & FactorModel,
   given: UserRule,
   ratings: Dataset,
-  options: FoldInOptions,
+  { priorsOf, ...options }: FoldInOptions & { readonly priorsOf: PriorsOf },
   make: (parts: ModelParts) => Made,
 ): Promise<FoldedCounts & { readonly model: Made }> {
   const { onDuplicates, onBadRows, signal, onEvent } = options;
@@ -58,7 +61,7 @@ export async function foldInUsers<Made>(
     const { unobserved = 0 } = rule.implicit ?? {};
     const gram = rule.implicit && (() => gramOfItems(parts, { unobserved, counts: parts.itemCounts }, ctx));
     const fixed = { model: rowsInMemory(parts), itemCounts: parts.itemCounts, rule, gram };
-    const solved = await solveUsers(known, fixed, ctx);
+    const solved = await solveUsers({ ...known, priors: priorsOf(known.users) }, fixed, ctx);
     phase.end(rows);
     const left = solved.rows.length === rows ? known.users : takeKeys(known.users, solved.rows);
     if (rows > 0 && solved.rows.length === 0)

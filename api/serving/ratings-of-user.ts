@@ -11,11 +11,11 @@ import { ratedPairsOf } from '../found-columns.ts';
 import type { RunOptions } from '../run-session.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 import type { ServedModel } from './build-index.ts';
-import type { RatedItem } from './fold-in-request.ts';
+import type { GivenUser, RatedItem } from './fold-in-request.ts';
 import { checkId } from './request.ts';
 
 /** A user, and a data set that contains the user's ratings. */
-export interface RatingsOfUser {
+export interface RatingsOfUser extends Pick<GivenUser, 'attributes'> {
   readonly user: Id;
   readonly ratings: Dataset;
 }

@@ -38,7 +38,7 @@ export interface RecommendedItem {
 export interface UserRecommendations {
   /** The id; null for a user given by ratings. */
   readonly user: Id | null;
-  /** True if the model knows the user, or an item that the given ratings name. */
+  /** True if the model knows the user, an item that the given ratings name, or an attribute of the given user. */
   readonly known: boolean;
   /** Set if the items are not personalized: `popular` are those with the most ratings. */
   readonly fallback?: 'popular';

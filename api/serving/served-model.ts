@@ -6,6 +6,7 @@ import type { JsonObject } from '../../engine/json.ts';
 import { findId, type Id, type IdForm, type IdValues, idValues } from '../../engine/keys/find-id.ts';
 import { sharedCopy } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
+import type { ModelAttributes } from '../../operators/attributes/cold-rows.ts';
 import { type FactorModel, type ItemRows, rowsInMemory } from '../../operators/serving/factor-model.ts';
 import type {
   PlacedLists,
@@ -16,6 +17,8 @@ import type {
 } from '../../operators/serving/search.ts';
 import { type UserRule, userRule } from '../../operators/serving/solve-users.ts';
 import type { RequestSession, RunOptions } from '../run-session.ts';
+import type { SidesWith } from '../model-parts.ts';
+import type { GivenUser } from './fold-in-request.ts';
 import type { Searches } from './searches.ts';
 
 /** The parts of a model that requests for single users and items use. */
@@ -37,8 +40,25 @@ export interface RequestedModel {
   readonly indexes: UsedIndexes;
   /** Facts about the training, from the model's metadata. */
   readonly metadata: JsonObject;
+  /** Attributes with their coefficients. A page has none. */
+  readonly attributes?: SidesWith<ModelAttributes> | undefined;
+  /** Of a model with attributes of users. */
+  readonly priors?: UserPriors | undefined;
   /** The item factors, if `factors.itemFactors` cannot be read yet: they are in a file on a server. */
   readonly remoteItems?: RemoteItems;
+}
+
+/** What attributes predict of users who are solved from ratings. */
+export interface UserPriors {
+  /** Throws UsageError for attributes that the model does not have. */
+  of(user: Pick<GivenUser, 'user' | 'attributes'>): UserPrior;
+}
+
+export interface UserPrior {
+  /** In the layout of the model's users. */
+  readonly row: Float32Array;
+  /** False if nothing is known of the user: the row is that of a user without attributes. */
+  readonly isOwn: boolean;
 }
 
 /** Item factors that are read as requests need them. */

@@ -1,7 +1,6 @@
+import { requireFields } from '../../api/serving/cold-rows.ts';
 import { DataError, UsageError } from '../../engine/errors.ts';
 import type { Id, Model } from '../../index.ts';
-import { nearestName } from '../../operators/params/nearest-name.ts';
-import { shown } from '../options/kinds.ts';
 import { HttpError } from './http-error.ts';
 import { readId } from './read-id.ts';
 
@@ -73,17 +72,9 @@ export function sentIds(model: Model, side: Side, rows: readonly SentRow[]): Id[
   const attributes = model.attributes?.[side];
   if (attributes === undefined)
     throw new UsageError(`the model has no attributes of ${side}s, so it takes no further ${side}s`);
-  const { id, encoding } = attributes;
-  const names = encoding.columns.map(({ name }) => name);
-  const known = new Set([id, ...names]);
+  const { id } = attributes;
   return rows.map((row, at) => {
-    const unknown = Object.keys(row).find((name) => !known.has(name));
-    if (unknown !== undefined) {
-      const near = nearestName(unknown, [...known]);
-      throw new UsageError(`${side} ${at + 1} has the unknown field ${shown(unknown.slice(0, 100))}`, {
-        advice: near === undefined ? `The attributes are ${names.join(', ')}` : `Is it ${near}?`,
-      });
-    }
+    requireFields(`${side} ${at + 1}`, row, attributes);
     if (!Object.hasOwn(row, id)) throw new UsageError(`${side} ${at + 1} has no field ${id}, its id`);
     return readId(row[id], `${id} of ${side} ${at + 1}`);
   });

@@ -127,6 +127,7 @@ export function readObject(
 function readValue(schema: JsonObject, given: unknown, name: string): unknown {
   if (Array.isArray(schema.type)) return readId(given, name);
   if (schema.type === 'array') return readList(schema, given, name);
+  if (schema.type === 'object') return objectOf(given, `field ${name}`);
   if (isOf(schema, given)) return schema.type === 'integer' ? Number(given) : given;
   throw new UsageError(`${name} must be ${meaningOf(schema)}, got ${short(given)}`);
 }

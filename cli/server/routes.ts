@@ -92,6 +92,21 @@ const ratings: Field<readonly RatedItem[]> = {
   required: true,
 };
 
+/** What is known of a user given by ratings, for a model with attributes of users. */
+const drawnTo: {
+  readonly user: Field<Id | undefined>;
+  readonly attributes: Field<SentRow | undefined>;
+} = {
+  user: {
+    describe: 'the id of a user who was added, to whose attributes the user is drawn; others are no error',
+    schema: idSchema,
+  },
+  attributes: {
+    describe: 'attributes of the user by the names that /model has, in place of those of the field user',
+    schema: { type: 'object', additionalProperties: true },
+  },
+};
+
 const pairFields = { user: id('id of the user'), item: id('id of the item') };
 
 const pairs: Field<readonly FieldValues<typeof pairFields>[]> = {
@@ -179,6 +194,7 @@ const foldIn = defineRoute({
   summary: 'The best items of a user who is given by ratings and need not be in the model',
   body: {
     ratings,
+    ...drawnTo,
     ...itemFields,
     unknownUsers: choice(
       'the answer if the model knows no item of the ratings: an error 404, or the items with the most ratings',
@@ -188,15 +204,15 @@ const foldIn = defineRoute({
   },
   answer: recommendationsSchema({ type: 'null' }),
   respond: async ({ body, signal }, loaded) => {
-    const { n: most, deny, allow, coldItems, unknownUsers: policy } = body;
+    const { ratings: rated, user, attributes, n: most, deny, allow, coldItems, unknownUsers: policy } = body;
     const { model, names, index } = loaded;
-    if (policy === 'error') requireAnyKnown(loaded, body.ratings);
     const filter = filterOf(loaded, body.filter);
     const options = { filter, names, index, deny, allow, coldItems, signal };
-    const found = await model.recommend({ ratings: body.ratings }, most, {
+    const found = await model.recommend({ ratings: rated, user, attributes }, most, {
       ...options,
-      unknownUsers: policy,
+      unknownUsers: policy === 'error' ? 'empty' : policy,
     });
+    if (policy === 'error' && !found.known) throw noneKnown();
     return forJson(loaded, found);
   },
 });
@@ -205,7 +221,7 @@ const explain = defineRoute({
   method: 'POST',
   path: '/explain',
   summary: "The share of each of a user's ratings in the score of an item",
-  body: { item: id('the item whose score is explained'), ratings },
+  body: { item: id('the item whose score is explained'), ratings, ...drawnTo },
   answer: answerSchema(
     {
       item: idSchema,
@@ -214,13 +230,21 @@ const explain = defineRoute({
       contributions: listOf(answerSchema({ item: idSchema, rating: number, share: number }, name)),
       unknownItems: { type: 'integer' },
     },
-    name,
+    {
+      ...name,
+      modelScore: { type: 'number', description: 'with the factors that the model has of the user' },
+      userAttributes: {
+        type: 'number',
+        description: "the share of the user's attributes, or of a user without, if the model has some",
+      },
+    },
   ),
   respond: async ({ body, signal }, loaded) => {
-    requireKnown(loaded, 'item', body.item);
-    requireAnyKnown(loaded, body.ratings);
+    const { item, ...user } = body;
+    requireKnown(loaded, 'item', item);
     const { names } = loaded;
-    const { known: _, ...found } = await loaded.model.explain(body.ratings, body.item, { names, signal });
+    const { known, ...found } = await loaded.model.explain(user, item, { names, signal });
+    if (!known) throw noneKnown();
     const itemId = idsForJson(loaded, 'item');
     return {
       ...found,
@@ -230,9 +254,8 @@ const explain = defineRoute({
   },
 });
 
-function requireAnyKnown({ model }: LoadedModel, rated: readonly RatedItem[]): void {
-  if (!rated.some(({ item }) => model.hasItem(item)))
-    throw new HttpError('NOT_FOUND', 'the model knows no item of the ratings');
+function noneKnown(): HttpError {
+  return new HttpError('NOT_FOUND', 'the model knows no item of the ratings');
 }
 
 /** Similar items and similar users, for an id in the path and for any id in the body. */

@@ -40,6 +40,8 @@ export type StoredEncoding = JsonObject & {
   /** The column of ids. */
   readonly id: string;
   readonly columns: readonly StoredColumn[];
+  /** The coefficients of the constant, for a page, which reads no others. */
+  readonly constant?: readonly number[];
 };
 
 export type ColdStartStrategy = 'nan' | 'drop';

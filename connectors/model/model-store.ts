@@ -299,7 +299,12 @@ function sidesWith<T>(sides: Readonly<Partial<Record<AttributeSide, T>>> = {}): 
 }
 
 function encodingsOf(sides: StoredSides): NonNullable<ModelStorage['attributes']> {
-  return Object.fromEntries(sidesWith(sides).map(([side, { encoding }]) => [side, encoding]));
+  return Object.fromEntries(
+    sidesWith(sides).map(([side, { encoding, coefficients, weights }]) => {
+      const constant = Array.from(coefficients.subarray(0, coefficients.length / weights.length));
+      return [side, { ...encoding, constant }];
+    }),
+  );
 }
 
 /** Reads one number for each id of a side. */

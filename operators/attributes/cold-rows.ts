@@ -16,6 +16,7 @@ import { sharedArray } from '../../engine/partition.ts';
 import type { AttributeCoefficients, AttributeMatrix } from './attribute-matrix.ts';
 import type { AttributeRows } from './attribute-rows.ts';
 import type { AttributeEncoding } from './encoding.ts';
+import type { KeptRows } from './kept-rows.ts';
 
 /** The attributes of a side of a model. */
 export interface ModelAttributes {
@@ -23,6 +24,8 @@ export interface ModelAttributes {
   readonly id: string;
   readonly encoding: AttributeEncoding;
   readonly coefficients: AttributeCoefficients;
+  /** Attributes in memory: of the training, and of rows that were added. A loaded model has none. */
+  readonly kept?: KeptRows;
 }
 
 /** A side of a model, by ascending id. */
@@ -63,7 +66,7 @@ export function withAttributeRows(
   const wasRow = new Uint32Array(total).fill(UNKNOWN_KEY);
   first.forEach((place, row) => (wasRow[place] = row));
   let [changed, kept] = [0, 0];
-  const factorsOf = factorsBy(rows.matrix, coefficients, columns);
+  const factorsOf = factorsBy(coefficients, columns);
   second.forEach((place, row) => {
     const before = wasRow[place];
     if (before !== UNKNOWN_KEY && counts?.[before] !== 0) {
@@ -71,7 +74,7 @@ export function withAttributeRows(
       return;
     }
     if (before !== UNKNOWN_KEY) changed++;
-    factorsOf(own.order[row], factors, place * columns);
+    factorsOf(rows.matrix, own.order[row], factors, place * columns);
   });
   const moved = <T extends Uint32Array | Float32Array>(from: T | undefined, to: T): T | undefined => {
     if (from === undefined) return undefined;
@@ -124,7 +127,7 @@ function ascending(ids: KeyColumn): { readonly ids: KeyColumn; readonly order: U
 }
 
 /** The ids as keys of a type. Throws DataError for one that the type cannot hold. */
-function keysOfType(ids: KeyColumn, type: KeyType): KeyColumn {
+export function keysOfType(ids: KeyColumn, type: KeyType): KeyColumn {
   if (ids.type === type) return ids;
   if (keyCount(ids) === 0) return emptyKeys(type, 0, 0);
   if (ids.type === 'int32' && type === 'int64') return widen(ids);
@@ -155,13 +158,9 @@ export function copyRows(from: Float32Array, columns: number, places: Uint32Arra
 }
 
 /** Writes f_r B of a row to a place, summed in float64. */
-function factorsBy(
-  { offsets, indices, values }: AttributeMatrix,
-  coefficients: Float32Array,
-  columns: number,
-) {
+export function factorsBy(coefficients: Float32Array, columns: number) {
   const sums = new Float64Array(columns);
-  return (row: number, to: Float32Array, at: number) => {
+  return ({ offsets, indices, values }: AttributeMatrix, row: number, to: Float32Array, at: number): void => {
     sums.fill(0);
     for (let k = offsets[row]; k < offsets[row + 1]; k++) {
       const [value, from] = [values[k], indices[k] * columns];

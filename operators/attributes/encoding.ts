@@ -1,7 +1,7 @@
 import { DataError } from '../../engine/errors.ts';
 import type { JsonObject } from '../../engine/json.ts';
 import { formatCount } from '../../engine/format.ts';
-import type { KeyColumn } from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyText } from '../../engine/keys/key-column.ts';
 import type { AttributeMatrix } from './attribute-matrix.ts';
 
 /**
@@ -74,6 +74,14 @@ export function encodingOf(
     phase: 'load',
     advice: 'Update FactorFlow',
   });
+}
+
+/** The column and value of a feature after the constant. */
+export function featureOf({ columns, values }: AttributeEncoding, feature: number) {
+  return {
+    column: columns.findLast(({ first }) => first <= feature) as EncodedColumn,
+    value: keyText(values, feature),
+  };
 }
 
 /** "genres: several values separated by |, 20 values" */

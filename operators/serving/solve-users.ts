@@ -194,6 +194,11 @@ export interface LaterRatings {
   readonly block: RatingBlock;
   /** Ascending. */
   readonly items: Uint32Array;
+  /**
+   * What attributes predict of each user, to which the users are drawn, in the layout of the model's users.
+   * Default: zeros.
+   */
+  readonly priors?: Float32Array | undefined;
 }
 
 /** The item factors of a model, which stay fixed, and the rule by which users are computed from them. */
@@ -262,11 +267,34 @@ export async function solveUsers(
     block,
     fixed: await model.read(ratings.items, { first: 0, count: rank }, ctx.signal),
     ...(mean === undefined ? {} : { fixedBiases: await biasesOf(ratings.items, fixed, ctx) }),
+    ...drawnTo(ratings, fixed),
     ...(fixed.gram && { gram: await fixed.gram(ctx.signal), columns: ratedItems(fixed) }),
   };
-  const solver = { ...solverOf(rank, device), ...(await kernelFor(block, rule, device, ctx)) };
+  const isDrawn = rows.prior !== undefined;
+  const solver = { ...solverOf(rank, device), ...(await kernelFor({ block, isDrawn }, rule, device, ctx)) };
   const solved = await solveRows(rows, { stage: STAGE, rule, solver, device }, ctx);
   return modelRows(solved.factors, solved.biases, rule, model.rank);
+}
+
+/** The users' priors as the solver takes them: factors, and biases without μ. */
+function drawnTo(
+  { block: { rows }, priors }: Pick<LaterRatings, 'block' | 'priors'>,
+  { model, rule: { rank, mean } }: Pick<FixedItems, 'model' | 'rule'>,
+): Pick<GivenRows, 'prior' | 'priorBias'> {
+  if (priors === undefined) return {};
+  const all = Uint32Array.from({ length: rows }, (_, row) => row);
+  const columnsOf = (first: number, count: number) => takeRows(priors, model.rank, all, { first, count });
+  const biases = mean === undefined ? undefined : columnsOf(rank, 1);
+  biases?.forEach((bias, row) => (biases[row] = bias - (mean ?? 0)));
+  return { prior: columnsOf(0, rank), priorBias: biases };
+}
+
+/** The parts of a score without μ and the item's bias: see sharesOf. */
+export interface ScoreShares {
+  /** Of each rating. */
+  readonly ratings: readonly number[];
+  /** Of the user's prior; 0 without one. */
+  readonly prior: number;
 }
 
 /**
@@ -275,14 +303,15 @@ export async function solveUsers(
  * is the matrix of the user's equations, φ is the feature vector of the asked item, and φ_v of the rated one:
  * the factors θ_v, followed by 1 if the model has biases. A⁻¹ φ is computed as a user's factors: all targets
  * are set to 0, and a further rating with vector φ, weight 0 and target 1 makes the right-hand side equal to
- * φ. Undefined if the result is not finite.
+ * φ. A prior a adds S a to the right-hand side, with the regularization S of A's diagonal, so that it
+ * contributes aᵀ S A⁻¹ φ; a user without ratings is a. Undefined if the result is not finite.
  */
 export async function sharesOf(
   ratings: LaterRatings,
   asked: number,
   fixed: FixedItems,
   ctx: ExecutionContext,
-): Promise<number[] | undefined> {
+): Promise<ScoreShares | undefined> {
   const { rule, model } = fixed;
   const { items } = ratings;
   const { rank: f, mean, implicit } = rule;
@@ -295,10 +324,18 @@ export async function sharesOf(
   const positive = values.reduce((count, value) => count + (value > 0 ? 1 : 0), 0);
   const n = implicit ? positive + (base === 0 ? unobserved * ratedItems(fixed) : 0) : values.length;
   const shift = rule.lambda * n ** (rule.exponent ?? 1) + (rule.offset ?? 0);
+  const biasShift = (rule.biasLambda ?? 0) * n + (rule.damping ?? 0);
+  const { prior, priorBias } = drawnTo(ratings, fixed);
+  const drawnBy = (row: ArrayLike<number>, [factor, bias]: readonly [number, number]) => {
+    let sum = bias * (priorBias?.[0] ?? 0) * (row[f] ?? 0);
+    for (let i = 0; i < f; i++) sum += factor * (prior?.[i] ?? 0) * row[i];
+    return sum;
+  };
+  if (items.length === 0) return { ratings: [], prior: drawnBy(features, [1, 1]) };
   const gram = (await fixed.gram?.(ctx.signal)) ?? emptyGram(rank);
   // Only the last diagonal element belongs to the bias: corrects it, since biases are regularized differently
   // from factors.
-  if (rank > f) gram[rank * rank - 1] = (rule.biasLambda ?? 0) * n + (rule.damping ?? 0) - shift;
+  if (rank > f) gram[rank * rank - 1] = biasShift - shift;
   const { factors } = await solveRows(
     { block: rowOf(Float32Array.of(...sizes, NO_WEIGHT)), fixed: features, gram },
     {
@@ -312,7 +349,7 @@ export async function sharesOf(
   );
   if (!factors.every(Number.isFinite)) return undefined;
   const biases = mean === undefined ? undefined : await biasesOf(items, fixed, ctx);
-  return Array.from(values, (value, k) => {
+  const shares = Array.from(values, (value, k) => {
     const target = implicit
       ? value > 0
         ? base + alpha * value
@@ -322,6 +359,7 @@ export async function sharesOf(
     for (let i = 0; i < rank; i++) share += features[k * rank + i] * factors[i];
     return target * share;
   });
+  return { ratings: shares, prior: drawnBy(factors, [shift, biasShift]) };
 }
 
 /**
@@ -413,7 +451,7 @@ const exact: RowsSolver = { cgBelow: 0, cgSteps: 1 };
 
 /** Asks a device that has several kernels for the solve to choose one. Empty for other devices. */
 async function kernelFor(
-  block: RatingBlock,
+  { block, isDrawn }: { readonly block: RatingBlock; readonly isDrawn: boolean },
   { rank, mean, implicit, nonnegative }: UserRule,
   { info }: Device,
   ctx: ExecutionContext,
@@ -434,6 +472,7 @@ async function kernelFor(
     longest: longestRow(block),
     largestRating,
     ...(implicit ? { implicit: true } : {}),
+    ...(isDrawn ? { prior: true } : {}),
   } as const;
   const task = { kernel: 'choose-update', inputs: {}, outputs: {}, params: problem } as const;
   return kernelOf((await runTask(ctx, STAGE, info.place, task)).values);
@@ -453,15 +492,16 @@ export async function searchForUser(
   request: Omit<SearchRequest, 'query'>,
   ctx: ExecutionContext,
 ): Promise<Found | undefined> {
-  const { rule, model } = fixed;
+  const { rule } = fixed;
   const { rank } = rule;
   const device = computeDevice(ctx.executor);
   const { place, strideStep } = device.info;
   const block = weighted(ratings, fixed);
   const run = new TaskRun(ctx, SEARCH, place);
-  const shifts = rule.implicit && shiftsOf(block, model.items, rule).columns.values;
+  const shifts = rule.implicit && shiftsOf(block, ratedItems(fixed), rule).columns.values;
   const gram = fixed.gram && run.send('gram', factorsOf(await fixed.gram(ctx.signal), rank));
-  const shape = { rows: block.ratings + 2, columns: rank, stride: factorStride(rank, strideStep) };
+  const { prior, priorBias } = drawnTo(ratings, fixed);
+  const shape = { rows: block.ratings + 3, columns: rank, stride: factorStride(rank, strideStep) };
   run.task({
     kernel: 'search-for-row',
     inputs: { ...index, ...maskInput(run, request.mask), ...(gram && { gram }) },
@@ -472,6 +512,7 @@ export async function searchForUser(
       values: Array.from(block.values),
       solving: solvingOf(rule, solverOf(rank, device)),
       shift: Number(shifts?.[0] ?? 0),
+      ...(prior && { prior: { factors: Array.from(prior), bias: priorBias?.[0] ?? 0 } }),
     },
   });
   const [values] = await run.values('search-for-row');

@@ -61,8 +61,8 @@ export const searchTasks = {
    * Like `search`, for a row that is solved first: `update` or `update-implicit` computes its x from
    * `values`, its ratings of the items `rated`, ascending. With a mean, items are [θ_v, 1, γ_v], and the
    * query is [x, β + μ, 1]. For implicit data: the further input `gram`, and `shift`, the row's number in
-   * row-shifts. `rows`: workspace, a matrix with a row for each of `rated` and two more. `solved` is
-   * false if x is not finite.
+   * row-shifts. `prior`: the factors and bias (without μ) to which the row is drawn; default zeros. `rows`:
+   * workspace, a matrix with a row for each of `rated` and three more. `solved` is false if x is not finite.
    */
   'search-for-row': {
     reads: [...index, 'mask?', 'gram?'],
@@ -73,6 +73,7 @@ export const searchTasks = {
         readonly values: readonly number[];
         readonly solving: RowSolving;
         readonly shift: number;
+        readonly prior?: { readonly factors: readonly number[]; readonly bias: number };
       }
     >(),
     values: type<FoundItems & { readonly solved: boolean }>(),

@@ -183,7 +183,7 @@ describe('a model of a page', () => {
     await expect(recommend({ ratings: [] }, 5, { device: 'gpu', index: 3 })).rejects.toThrow(
       "recommend searches an index on the processor, and device is 'gpu'",
     );
-    await expect(page.explain({ user: 1, ratings: [] } as unknown as readonly [], 1)).rejects.toThrow(
+    await expect(page.explain({ user: 1, ratings: {} } as unknown as readonly [], 1)).rejects.toThrow(
       'explain takes a list of ratings',
     );
     await expect(openModel(5 as unknown as string)).rejects.toThrow('openModel takes the URL');

@@ -47,6 +47,9 @@ export interface GivenRows {
   readonly fixedBiases?: Float32Array;
   /** Start of conjugate gradients; default: zeros. */
   readonly previous?: Float32Array;
+  /** Factors, and with biases the biases, to which the rows are drawn; default: zeros. */
+  readonly prior?: Float32Array | undefined;
+  readonly priorBias?: Float32Array | undefined;
   /** Shared memory that may be used for the solved factors, also if it has `previous`. */
   readonly into?: Float32Array;
   /**
@@ -130,7 +133,18 @@ export async function solveRows(
   { stage, rule, solver, device }: RowsSolving,
   ctx: ExecutionContext,
 ): Promise<SolvedRows> {
-  const { block, placed, fixed, fixedBiases, previous, into, gram, columns: all = 0 } = rows;
+  const {
+    block,
+    placed,
+    fixed,
+    fixedBiases,
+    previous,
+    prior,
+    priorBias,
+    into,
+    gram,
+    columns: all = 0,
+  } = rows;
   const { rank, mean } = rule;
   const columns = 'ref' in fixed ? fixed.rows : fixed.length / rank;
   const run = new RowsRun(stage, device, ctx);
@@ -141,6 +155,7 @@ export async function solveRows(
     previous: previous
       ? run.send('previous', factorsOf(previous, rank))
       : run.matrix('previous', block.rows, rank),
+    ...(prior && { prior: run.send('prior', factorsOf(prior, rank)) }),
   };
   const factors = run.matrix('factors', block.rows, rank);
   const tiled = { tiling: solver.tiled, fixedRows: columns, parallelism: device.info.parallelism };
@@ -155,11 +170,15 @@ export async function solveRows(
     run.sliced({ ...solving, inputs: { ...inputs, ...equations }, outputs: { factors } }, slices);
   } else if (mean === undefined) run.sliced({ ...solving, inputs, outputs: { factors } }, slices);
   else {
-    const values = fixedBiases ?? sharedArray(Float32Array, columns);
-    const fixedBias = run.send('fixed-bias', { layout: 'bias', rows: values.length, columns: { values } });
+    const sendBias = (part: string, values: Float32Array) =>
+      run.send(part, { layout: 'bias', rows: values.length, columns: { values } });
+    const biases = {
+      fixedBias: sendBias('fixed-bias', fixedBiases ?? sharedArray(Float32Array, columns)),
+      ...(priorBias && { priorBias: sendBias('prior-bias', priorBias) }),
+    };
     const bias = run.matrix('bias', block.rows, 1, { layout: 'bias', stride: 1 });
     outputs.push(bias);
-    run.sliced({ ...solving, inputs: { ...inputs, fixedBias }, outputs: { factors, bias } }, slices);
+    run.sliced({ ...solving, inputs: { ...inputs, ...biases }, outputs: { factors, bias } }, slices);
   }
   outputs.forEach((ref, at) => run.handOut(ref, at === 0 ? into : undefined));
   const results = await run.end();

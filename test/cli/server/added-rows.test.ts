@@ -183,6 +183,51 @@ describe('POST /items and /users', () => {
     await own.end();
   });
 
+  it('a user given by ratings is drawn to the attributes of the request, or of a user who was added', async () => {
+    const own = await startServer(await train('drawn'));
+    await own.post('/users', { users: [{ person: 300, drinks: 'tea' }] });
+    const ratings = [{ item: 0, rating: 3 }];
+    const answer = async (path: string, more: object) => (await own.post(path, { ratings, ...more })).body;
+    const recommended = await answer('/fold-in', { user: 300 });
+    expect(recommended).toEqual(await answer('/fold-in', { attributes: { drinks: 'tea' } }));
+    expect(recommended).not.toEqual(await answer('/fold-in', {}));
+    expect(await answer('/fold-in', { user: 301 })).toEqual(await answer('/fold-in', {}));
+    const unknown = [{ item: 77, rating: 1 }];
+    const { status, body } = await own.post('/fold-in', { ratings: unknown, user: 300 });
+    const list = (await own.get('/recommend/300')).body as { items: unknown };
+    expect({ status, body }).toMatchObject({ status: 200, body: { known: true, items: list.items } });
+    for (const path of ['/fold-in', '/explain']) {
+      const asked = path === '/explain' ? { item: 11 } : {};
+      expect(await own.post(path, { ratings: unknown, ...asked })).toEqual({
+        status: 404,
+        body: errorOf('NOT_FOUND', /no item of the ratings/),
+      });
+      for (const [more, message] of [
+        [{ attributes: { drnks: 'tea' } }, /^attributes has the unknown field "drnks". Is it drinks\?$/],
+        [
+          { attributes: { drinks: { a: 1 } } },
+          /^the field drinks of attributes: .*not a value of an attribute/,
+        ],
+        [{ attributes: 'tea' }, /^the field attributes must be an object, got "tea"$/],
+        [{ user: null }, /^user must be an id/],
+      ] as const)
+        expect(await own.post(path, { ratings, ...asked, ...more })).toEqual({
+          status: 400,
+          body: errorOf('USAGE', message),
+        });
+    }
+    const explained = await answer('/explain', { item: 11, user: 300 });
+    const { score, base, userAttributes, contributions } = explained as {
+      score: number;
+      base: number;
+      userAttributes: number;
+      contributions: { share: number }[];
+    };
+    expect(base + userAttributes + contributions[0].share).toBeCloseTo(score, 6);
+    expect(userAttributes).not.toBe(0);
+    await own.end();
+  });
+
   it.each([
     ['/items', { items: [] }, /items must be a list of 1 to 10,000/],
     ['/items', { items: Array.from({ length: 10_001 }, (_, sku) => ({ sku })) }, /got a list of 10001/],

@@ -1,0 +1,249 @@
+/** Users who are solved from ratings are drawn to what their attributes predict, as in float64. */
+import { join } from 'node:path';
+import { describe, expect, it } from 'vitest';
+import type { GivenUser, RatedItem } from '../../../api/serving/fold-in-request.ts';
+import { ALS, type AlsOptions, type Model, UsageError } from '../../../index.ts';
+import { cpuSession } from '../../support/cpu-session.ts';
+import { eliminate } from '../../support/reference/als.ts';
+import { randomRatings } from '../../support/ratings.ts';
+import { temporaryFolder } from '../../support/temporary-folder.ts';
+
+const session = await cpuSession();
+const folder = temporaryFolder();
+const RANK = 4;
+const triples = randomRatings(71, 60, 40, 1100);
+const ids = [...new Set(triples.map(({ user }) => user))];
+const drinks = ['tea', 'coffee', 'cocoa'];
+const people = ids.map((user, at) => ({ user, drink: drinks[at % 3], age: 20 + ((at * 7) % 31) }));
+const columns = { drink: 'category', age: 'number' } as const;
+const userAttributes = { data: session.fromRows(people), id: 'user', columns };
+const dataOf = (rows: readonly { user: number; item: number; rating: number }[]) => session.fromRows(rows);
+/** Items with ids of three digits have no ratings. */
+const itemAttributes = {
+  data: session.fromRows(
+    [...new Set(triples.map(({ item }) => item)), 5001, 5002].map((item) => ({ item, kind: `k${item % 3}` })),
+  ),
+  id: 'item',
+};
+
+const kinds: Readonly<Record<string, AlsOptions>> = {
+  'without biases': { biases: false },
+  'with biases, damping, an offset and an exponent': {
+    biases: true,
+    biasDamping: [3, 5],
+    regOffset: 0.5,
+    regExponent: 0.8,
+  },
+  'of a rank that conjugate gradients solve': { rank: 50 },
+  "implicit, Spark's weights": { implicitPrefs: true, alpha: 3, weight: 'spark' },
+  'implicit, the weights of iALS': {
+    implicitPrefs: true,
+    alpha: 2,
+    unobservedWeight: 0.3,
+    regExponent: 0.7,
+    weight: 'spark',
+  },
+};
+
+const LAMBDA = 0.3;
+
+async function fit(options: AlsOptions): Promise<Model> {
+  const als = new ALS({
+    rank: RANK,
+    regParam: LAMBDA,
+    maxIter: 3,
+    seed: 2,
+    userAttributes,
+    itemAttributes,
+    ...options,
+  });
+  const model = await als.fit(dataOf(triples));
+  return model.withUsers([
+    { user: 9001, drink: 'tea', age: 44 },
+    { user: 9002, drink: 'coffee' },
+  ]);
+}
+
+/** Row u of A's prediction in float64: the encoding is that of docs/attributes.md. */
+function predictedRow(model: Model, drink: string | undefined, age: number | undefined): number[] {
+  const batch = model.userCoefficients;
+  const rows = Array.from({ length: batch?.numRows ?? 0 }, (_, at) => batch?.get(at)?.toJSON());
+  const ages = people.map((one) => one.age);
+  const mean = ages.reduce((sum, one) => sum + one, 0) / ages.length;
+  const deviation = Math.sqrt(ages.reduce((sum, one) => sum + (one - mean) ** 2, 0) / ages.length);
+  const sum = Array.from({ length: model.features }, () => 0);
+  for (const row of rows) {
+    const { column, value, coefficients } = row as {
+      column: string;
+      value: string;
+      coefficients: Float32Array;
+    };
+    const feature =
+      column === ''
+        ? 1
+        : column === 'drink'
+          ? Number(value === drink)
+          : age === undefined
+            ? 0
+            : (age - mean) / deviation;
+    Array.from(coefficients).forEach((one, k) => (sum[k] += feature * one));
+  }
+  return sum;
+}
+
+/** The user [x, β + μ, 1] in float64, by a dense system. */
+function solved(model: Model, ratings: readonly RatedItem[], prior: readonly number[]): number[] {
+  const { meanRating = 0, ratingDeviation = 0 } = model.metadata as Readonly<Record<string, number>>;
+  const params = model.metadata.params as AlsOptions;
+  const { values, ids: items } = model.itemArrays;
+  const [width, rank] = [model.features, model.rank];
+  const rowOf = (at: number) => Array.from(values.subarray(at * width, (at + 1) * width));
+  const biases = params.biases && !params.implicitPrefs;
+  const size = rank + (biases ? 1 : 0);
+  const a = Array.from({ length: size }, () => new Float64Array(size + 1));
+  const add = (theta: readonly number[], weight: number, target: number) => {
+    for (let i = 0; i < size; i++) {
+      for (let j = 0; j < size; j++) a[i][j] += weight * theta[i] * theta[j];
+      a[i][size] += target * theta[i];
+    }
+  };
+  const alpha = Number(params.alpha ?? 1);
+  const base = params.unobservedWeight === undefined ? 1 : 0;
+  const unobserved = params.unobservedWeight ?? 1;
+  const rated = Array.from(items.keys()).flatMap((at) => (model.itemCounts?.[at] === 0 ? [] : [at]));
+  if (params.implicitPrefs) for (const at of rated) add(rowOf(at), unobserved, 0);
+  for (const { item, rating = 1 } of ratings) {
+    const row = rowOf(items.indexOf(item as never));
+    if (params.implicitPrefs) add(row, alpha * rating, base + alpha * rating);
+    else add(row, 1, rating - (biases ? meanRating + row[rank + 1] : 0));
+  }
+  const n = ratings.length + (params.implicitPrefs && base === 0 ? unobserved * rated.length : 0);
+  const shift = LAMBDA * n ** (params.regExponent ?? 1) + (params.regOffset ?? 0) * ratingDeviation;
+  const own = [...prior.slice(0, rank), ...(biases ? [prior[rank] - meanRating] : [])];
+  own.forEach((one, i) => {
+    const by = i < rank ? shift : LAMBDA * ratings.length + ([params.biasDamping].flat()[0] ?? 0);
+    a[i][i] += by;
+    a[i][size] += by * one;
+  });
+  const x = Array.from(eliminate(a, size));
+  return biases ? [...x.slice(0, rank), x[rank] + meanRating, 1] : x;
+}
+
+const close = (found: ArrayLike<number>, wanted: readonly number[]) => {
+  expect(found).toHaveLength(wanted.length);
+  wanted.forEach((one, k) => expect(found[k]).toBeCloseTo(one, 4));
+};
+
+describe.each(Object.entries(kinds))('a model with attributes of users, %s', async (name, options) => {
+  const model = await fit(options);
+  const rated = triples.filter(({ user }) => user === ids[3]);
+  const ratings: RatedItem[] = rated.slice(0, 5).map(({ item, rating }) => ({ item, rating }));
+  const given = (user: number) => rated.slice(0, 5).map((row) => ({ ...row, user }));
+  const scoreOf = (x: readonly number[], item: number) => {
+    const at = model.itemArrays.ids.indexOf(item as never) * model.features;
+    return x.reduce((sum, one, k) => sum + one * model.itemArrays.values[at + k], 0);
+  };
+  const nobody = predictedRow(model, undefined, undefined);
+
+  it('draws users who are folded in to their attributes, or to what is predicted without', async () => {
+    const { model: folded } = await model.foldIn(dataOf([...given(9001), ...given(9003), ...given(ids[4])]));
+    const { values, ids: users } = folded.userArrays;
+    const rowOf = (user: number) => {
+      const at = users.indexOf(user as never) * model.features;
+      return values.subarray(at, at + model.features);
+    };
+    close(rowOf(9001), solved(model, ratings, predictedRow(model, 'tea', 44)));
+    close(rowOf(9003), solved(model, ratings, nobody));
+    close(rowOf(ids[4]), solved(model, ratings, predictedRow(model, people[4].drink, people[4].age)));
+  });
+
+  it('knows users without ratings once it is loaded, and no attributes of others', async () => {
+    await model.save(join(folder, name.replaceAll(/\W/g, '-')), { overwrite: true });
+    const loaded = await session.loadModel(join(folder, name.replaceAll(/\W/g, '-')));
+    const { model: folded } = await loaded.foldIn(dataOf([...given(9001), ...given(ids[4])]));
+    const { values } = folded.userArrays;
+    const [own, cold] = [values.subarray(0, model.features), values.subarray(model.features)];
+    close(own, solved(model, ratings, nobody));
+    close(cold, solved(model, ratings, predictedRow(model, 'tea', 44)));
+  });
+
+  it('recommends and explains by the attributes of a request, or of a user', async () => {
+    const users: readonly [Omit<GivenUser, 'ratings'>, number[]][] = [
+      [{}, nobody],
+      [{ user: 9002 }, predictedRow(model, 'coffee', undefined)],
+      [{ user: 123_456 }, nobody],
+      [{ user: 9002, attributes: { drink: 'cocoa', age: 33 } }, predictedRow(model, 'cocoa', 33)],
+      [{ attributes: { drink: 'water' } }, nobody],
+    ];
+    for (const [user, prior] of users) {
+      const x = solved(model, ratings, prior);
+      const { items, known } = await model.recommend({ ratings, ...user }, 3);
+      expect(known).toBe(true);
+      for (const { item, score } of items) expect(score).toBeCloseTo(scoreOf(x, Number(item)), 4);
+      for (const item of [Number(items[0].item), 5001]) {
+        const found = await model.explain({ ratings, ...user }, item);
+        expect(found.score).toBeCloseTo(scoreOf(x, item), 4);
+        const shares = found.contributions.reduce((sum, { share }) => sum + share, 0);
+        expect(found.base + (found.userAttributes ?? Number.NaN) + shares).toBeCloseTo(found.score, 8);
+        // The share of the attributes is linear in them: a prior of zeros takes it away.
+        const without = solved(
+          model,
+          ratings,
+          prior.map((_, k) => (k === model.rank ? Number(model.metadata.meanRating ?? 0) : 0)),
+        );
+        expect(found.userAttributes).toBeCloseTo(found.score - scoreOf(without, item), 4);
+      }
+    }
+    const found = await model.explain({ user: 9001, ratings: dataOf(given(9001)) }, 5001);
+    expect(found.score).toBeCloseTo(scoreOf(solved(model, ratings, predictedRow(model, 'tea', 44)), 5001), 4);
+    expect(found.modelScore).toBeCloseTo(model.score(9001, 5001) ?? Number.NaN, 4);
+  });
+
+  it('recommends to a user by attributes alone', async () => {
+    const prior = predictedRow(model, 'tea', 44);
+    for (const user of [{ attributes: { drink: 'tea', age: 44 } }, { user: 9001 }]) {
+      const { items, known } = await model.recommend({ ratings: [{ item: 77_777, rating: 1 }], ...user }, 4);
+      expect(items).toHaveLength(4);
+      expect(known).toBe(true);
+      expect(items.map(({ item }) => item)).toEqual(
+        (await model.recommend(9001, 4)).items.map(({ item }) => item),
+      );
+      for (const { item, score } of items) expect(score).toBeCloseTo(scoreOf(prior, Number(item)), 4);
+      const found = await model.explain({ ratings: [], ...user }, 5001);
+      expect(found.score).toBeCloseTo(scoreOf(prior, 5001), 4);
+      expect(found.base + (found.userAttributes ?? Number.NaN)).toBeCloseTo(found.score, 8);
+    }
+    expect(await model.recommend({ ratings: [], attributes: { drink: 'water' } }, 4)).toMatchObject({
+      known: false,
+      items: [],
+    });
+    expect(await model.explain([], 5001)).toMatchObject({ known: false, contributions: [] });
+  });
+
+  it('refuses attributes that it does not have, and values that do not fit', async () => {
+    const bad: readonly [unknown, string][] = [
+      [{ drnk: 'tea' }, 'attributes has the unknown field "drnk". Is it drink?'],
+      [{ age: 'old' }, '"old" is not a number'],
+      [['tea'], 'attributes must be an object with values by name'],
+    ];
+    for (const [attributes, message] of bad) {
+      const user = { ratings, attributes } as GivenUser;
+      await expect(model.recommend(user, 3)).rejects.toThrow(message);
+      await expect(model.explain(user, 5001)).rejects.toThrow(message);
+    }
+    await expect(model.recommend({ ratings, user: {} as never }, 3)).rejects.toThrow(
+      'the field user takes an id',
+    );
+    await model.close();
+  });
+});
+
+it('a model without attributes of users refuses attributes of a request', async () => {
+  const model = await new ALS({ rank: 3, maxIter: 2 }).fit(dataOf(triples));
+  const user = { ratings: [{ item: triples[0].item, rating: 3 }], attributes: { drink: 'tea' } };
+  await expect(model.recommend(user, 3)).rejects.toThrow(UsageError);
+  await expect(model.recommend(user, 3)).rejects.toThrow('the model has no attributes of users');
+  expect(await model.explain({ ...user, attributes: undefined }, triples[0].item)).not.toHaveProperty(
+    'userAttributes',
+  );
+});
