@@ -22,6 +22,7 @@ import {
   type UserRecommendations,
 } from './request.ts';
 import {
+  type DescribedUser,
   idsOf,
   itemRowsOf,
   type RequestedModel,
@@ -39,17 +40,10 @@ export interface RatedItem {
 
 /**
  * A user who need not be in the model. In a model with attributes of users, the user is drawn to what they
- * predict: `attributes`, else those of `user`, else none.
+ * predict.
  */
-export interface GivenUser {
+export interface GivenUser extends DescribedUser {
   readonly ratings: readonly RatedItem[];
-  /**
-   * The id of a user whom the model has by `withUsers` or by the attributes of the training. Of a user with
-   * ratings, a loaded model does not know the attributes.
-   */
-  readonly user?: Id;
-  /** Values by the names of the training's columns. */
-  readonly attributes?: Readonly<Record<string, unknown>>;
 }
 
 /** The ratings of one user who is not in the model. */

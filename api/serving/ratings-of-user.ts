@@ -11,11 +11,12 @@ import { ratedPairsOf } from '../found-columns.ts';
 import type { RunOptions } from '../run-session.ts';
 import { unratedAsOnes } from '../training/unrated-as-ones.ts';
 import type { ServedModel } from './build-index.ts';
-import type { GivenUser, RatedItem } from './fold-in-request.ts';
+import type { RatedItem } from './fold-in-request.ts';
 import { checkId } from './request.ts';
+import type { DescribedUser } from './served-model.ts';
 
 /** A user, and a data set that contains the user's ratings. */
-export interface RatingsOfUser extends Pick<GivenUser, 'attributes'> {
+export interface RatingsOfUser extends Pick<DescribedUser, 'attributes'> {
   readonly user: Id;
   readonly ratings: Dataset;
 }

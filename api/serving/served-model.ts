@@ -17,8 +17,6 @@ import type {
 } from '../../operators/serving/search.ts';
 import { type UserRule, userRule } from '../../operators/serving/solve-users.ts';
 import type { RequestSession, RunOptions } from '../run-session.ts';
-import type { SidesWith } from '../model-parts.ts';
-import type { GivenUser } from './fold-in-request.ts';
 import type { Searches } from './searches.ts';
 
 /** The parts of a model that requests for single users and items use. */
@@ -41,17 +39,28 @@ export interface RequestedModel {
   /** Facts about the training, from the model's metadata. */
   readonly metadata: JsonObject;
   /** Attributes with their coefficients. A page has none. */
-  readonly attributes?: SidesWith<ModelAttributes> | undefined;
+  readonly attributes?: Readonly<Partial<Record<'user' | 'item', ModelAttributes>>> | undefined;
   /** Of a model with attributes of users. */
   readonly priors?: UserPriors | undefined;
   /** The item factors, if `factors.itemFactors` cannot be read yet: they are in a file on a server. */
   readonly remoteItems?: RemoteItems;
 }
 
+/** What is known of a user who is solved from ratings: `attributes`, else those of the user of the model. */
+export interface DescribedUser {
+  /**
+   * The id of a user whom the model has by `withUsers` or by the attributes of the training. Of a user with
+   * ratings, a loaded model does not know the attributes.
+   */
+  readonly user?: Id;
+  /** Values by the names of the training's columns. */
+  readonly attributes?: Readonly<Record<string, unknown>>;
+}
+
 /** What attributes predict of users who are solved from ratings. */
 export interface UserPriors {
   /** Throws UsageError for attributes that the model does not have. */
-  of(user: Pick<GivenUser, 'user' | 'attributes'>): UserPrior;
+  of(user: DescribedUser): UserPrior;
 }
 
 export interface UserPrior {

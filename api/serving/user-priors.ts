@@ -5,8 +5,7 @@ import { constantRow, factorsBy, type ModelAttributes } from '../../operators/at
 import type { KeptRow } from '../../operators/attributes/kept-rows.ts';
 import { type FactorModel, lookupOf } from '../../operators/serving/factor-model.ts';
 import { encodedRow } from './cold-rows.ts';
-import type { GivenUser } from './fold-in-request.ts';
-import type { UserPrior, UserPriors } from './served-model.ts';
+import type { DescribedUser, UserPrior, UserPriors } from './served-model.ts';
 
 /**
  * What the attributes of a model's side predict of rows that are solved from ratings. For users the side is
@@ -22,7 +21,7 @@ export class ModelPriors implements UserPriors {
     [this.#attributes, this.#model, this.#counts] = [attributes, model, counts];
   }
 
-  of({ user, attributes }: Pick<GivenUser, 'user' | 'attributes'>): UserPrior {
+  of({ user, attributes }: DescribedUser): UserPrior {
     const { users } = this.#model;
     if (attributes !== undefined) {
       const matrix = encodedRow('attributes', attributes, this.#attributes);

@@ -7,7 +7,16 @@ import {
   keyTypeOf,
   refusedIn,
 } from '../../engine/keys/arrow-keys.ts';
-import { type KeyColumn, keyCount, keyText, takeKeys, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
+import {
+  emptyKeys,
+  type KeyColumn,
+  keyCount,
+  keyText,
+  type KeyType,
+  takeKeys,
+  UNKNOWN_KEY,
+  widen,
+} from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import { sharedArray } from '../../engine/partition.ts';
@@ -83,6 +92,28 @@ export function requireDistinct(ids: KeyColumn, column: string): void {
     `the id ${keyText(ids, repeated)} has attributes twice, in rows ${first + 1} and ${repeated + 1}`,
     { phase: 'read attributes', column, advice: 'Keep one row of each id, for example by groupBy' },
   );
+}
+
+/** The ids as keys of a type. Throws DataError for one that the type cannot hold. */
+export function keysOfType(ids: KeyColumn, type: KeyType): KeyColumn {
+  if (ids.type === type) return ids;
+  if (keyCount(ids) === 0) return emptyKeys(type, 0, 0);
+  if (ids.type === 'int32' && type === 'int64') return widen(ids);
+  const { halves } = ids as Extract<KeyColumn, { type: 'int64' }>;
+  const rows = Array.from({ length: keyCount(ids) }, (_, row) => row);
+  const narrows = ids.type === 'int64' && type === 'int32';
+  const bad = narrows ? rows.find((row) => halves[2 * row + 1] !== halves[2 * row] >> 31) : 0;
+  if (bad === undefined) return { type: 'int32', values: Int32Array.from(rows, (row) => halves[2 * row]) };
+  throw new DataError(`the ids of the model are ${type}, which cannot hold ${shownKey(ids, bad)}`, {
+    phase: 'read attributes',
+    advice:
+      ids.type === 'utf8' ? undefined : 'Read the ids as text (types), or train the model on ids of one type',
+  });
+}
+
+function shownKey(ids: KeyColumn, row: number): string {
+  const text = keyText(ids, row);
+  return ids.type === 'utf8' ? JSON.stringify(text) : text;
 }
 
 /** The rows at these positions, with their ids. */

@@ -1,20 +1,9 @@
-import { DataError } from '../../engine/errors.ts';
-import {
-  emptyKeys,
-  type KeyColumn,
-  keyCount,
-  keyText,
-  type KeyType,
-  mergeKeys,
-  takeKeys,
-  UNKNOWN_KEY,
-  widen,
-} from '../../engine/keys/key-column.ts';
+import { type KeyColumn, keyCount, mergeKeys, takeKeys, UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { AttributeCoefficients, AttributeMatrix } from './attribute-matrix.ts';
-import type { AttributeRows } from './attribute-rows.ts';
+import { type AttributeRows, keysOfType } from './attribute-rows.ts';
 import type { AttributeEncoding } from './encoding.ts';
 import type { KeptRows } from './kept-rows.ts';
 
@@ -124,28 +113,6 @@ function ascending(ids: KeyColumn): { readonly ids: KeyColumn; readonly order: U
   table.add(ids, new Uint32Array(keyCount(ids)));
   const order = table.ascending();
   return { ids: takeKeys(ids, order), order };
-}
-
-/** The ids as keys of a type. Throws DataError for one that the type cannot hold. */
-export function keysOfType(ids: KeyColumn, type: KeyType): KeyColumn {
-  if (ids.type === type) return ids;
-  if (keyCount(ids) === 0) return emptyKeys(type, 0, 0);
-  if (ids.type === 'int32' && type === 'int64') return widen(ids);
-  const { halves } = ids as Extract<KeyColumn, { type: 'int64' }>;
-  const rows = Array.from({ length: keyCount(ids) }, (_, row) => row);
-  const narrows = ids.type === 'int64' && type === 'int32';
-  const bad = narrows ? rows.find((row) => halves[2 * row + 1] !== halves[2 * row] >> 31) : 0;
-  if (bad === undefined) return { type: 'int32', values: Int32Array.from(rows, (row) => halves[2 * row]) };
-  throw new DataError(`the ids of the model are ${type}, which cannot hold ${shownKey(ids, bad)}`, {
-    phase: 'read attributes',
-    advice:
-      ids.type === 'utf8' ? undefined : 'Read the ids as text (types), or train the model on ids of one type',
-  });
-}
-
-function shownKey(ids: KeyColumn, row: number): string {
-  const text = keyText(ids, row);
-  return ids.type === 'utf8' ? JSON.stringify(text) : text;
 }
 
 /** Copies row r to the place `places[r]`, which ascend; runs of adjacent rows at once. */

@@ -8,8 +8,7 @@ import {
 } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import type { AttributeMatrix } from './attribute-matrix.ts';
-import type { AttributeRows } from './attribute-rows.ts';
-import { keysOfType } from './cold-rows.ts';
+import { type AttributeRows, keysOfType } from './attribute-rows.ts';
 import { GrowingRows } from './encoding.ts';
 
 /** Row `row` of F. */
