@@ -7,7 +7,7 @@ import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [19_000, 130],
+  api: [19_300, 132],
   bench: [4_060, 44],
   browser: [4_700, 39],
   cli: [12_400, 98],
@@ -16,7 +16,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   engine: [18_400, 123],
   examples: [1_180, 21],
   gpu: [22_860, 161],
-  operators: [42_480, 178],
+  operators: [42_600, 178],
   python: [2_420, 20],
   scripts: [6_800, 65],
   site: [160, 1],
