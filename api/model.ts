@@ -33,6 +33,7 @@ import {
   type ServedModel,
 } from './serving/build-index.ts';
 import { type AddedRows, coefficientBatch, type GivenRows, partsWithRows } from './serving/cold-rows.ts';
+import { attributeShares } from './serving/attribute-shares.ts';
 import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
 import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
 import { type GivenUser, type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
@@ -154,7 +155,7 @@ export class Model {
     this.attributes = parts.attributes;
     this.#directory = parts.directory;
     const factors = joinedFactors(parts, this.#sides);
-    const ofUsers = parts.attributes?.user;
+    const { user: ofUsers, item: ofItems } = parts.attributes ?? {};
     this.#priors = ofUsers && new ModelPriors(ofUsers, factors, parts.userCounts);
     this.served = {
       factors,
@@ -165,8 +166,9 @@ export class Model {
       searches: new Searches(parts.session),
       indexes: parts.indexes instanceof ItemIndexes ? parts.indexes : new ItemIndexes(factors, parts.indexes),
       metadata: this.metadata,
-      attributes: parts.attributes,
       priors: this.#priors,
+      sharesOfAttributes:
+        ofItems && ((item, user) => attributeShares(ofItems, factors.items.type, item, user)),
     };
   }
 
@@ -653,8 +655,8 @@ export class Model {
   /**
    * Splits a score exactly into the contributions of each of a user's ratings (Hu, Koren and Volinsky 2008,
    * section 5). A model does not store ratings: give the user's ratings, or a data set with the model's
-   * columns that contains them. In a model with attributes of users these have a share, too. Throws UsageError
-   * for a user who has no ratings there.
+   * columns that contains them. In a model with attributes of users these have a share, too; with attributes of
+   * items, `itemAttributes` says what the item's add. Throws UsageError for a user who has no ratings there.
    */
   async explain(
     ratings: readonly RatedItem[] | GivenUser | RatingsOfUser,

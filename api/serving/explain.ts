@@ -2,8 +2,9 @@ import { UsageError } from '../../engine/errors.ts';
 import { shown } from '../../engine/format.ts';
 import { findId, type Id, type IdValues } from '../../engine/keys/find-id.ts';
 import { shortestFloat32 } from '../../engine/numbers/half.ts';
+import type { ExecutionContext } from '../../engine/run/context.ts';
 import type { ItemNames } from '../../operators/serving/item-names.ts';
-import { type UserRule, sharesOf } from '../../operators/serving/solve-users.ts';
+import { type UserRule, sharesOf, solveUsers } from '../../operators/serving/solve-users.ts';
 import type { RunOptions } from '../run-session.ts';
 import {
   givenRow,
@@ -15,7 +16,14 @@ import {
 } from './fold-in-request.ts';
 import type { RatingsOfUser } from './ratings-of-user.ts';
 import { checkId, type NameOptions, nameOf } from './request.ts';
-import { idsOf, itemRowsOf, type RequestedModel, ruleOf, scoreOf } from './served-model.ts';
+import {
+  type AttributeShare,
+  idsOf,
+  itemRowsOf,
+  type RequestedModel,
+  ruleOf,
+  scoreOf,
+} from './served-model.ts';
 
 /** A score and its parts: `base` + `userAttributes` + Σ share of the contributions. */
 export interface Explanation {
@@ -41,6 +49,13 @@ export interface Explanation {
    * no attributes of users.
    */
   readonly userAttributes?: number;
+  /**
+   * What each attribute of the item adds to the score by attributes alone, which is the score of an item without
+   * ratings; the largest absolute share is first. A value that training did not have adds nothing. Absent if the
+   * model has no attributes of items, or not those of this item in memory: a loaded model gets them by
+   * `withItems`.
+   */
+  readonly itemAttributes?: readonly AttributeShare[];
   /**
    * The known items that the user rated, with ratings (the shortest decimals of float32) and contributions;
    * the largest contribution is first.
@@ -85,6 +100,7 @@ export async function explainItem(
     return { ...asked, known: false, score: Number.NaN, base: 0, contributions: [], unknownItems };
   const shares = await served.searches.compute((ctx) => sharesOf(row, position, fixed, ctx), run);
   if (shares === undefined) throw unsolved();
+  const itemAttributes = await sharesOfItem(served, own, rule, rating, run);
   const base = rule.mean === undefined ? 0 : rule.mean + (await biasOf(served, position, run));
   const contributions = contributionsOf(rating, shares.ratings, ids, names);
   const user = given.user === undefined ? -1 : findId(served.factors.users, given.user);
@@ -95,9 +111,25 @@ export async function explainItem(
     ...(user < 0 ? {} : { modelScore: scoreOf(served, user, position) }),
     base,
     ...(rating.prior && { userAttributes: shares.prior }),
+    ...(itemAttributes && { itemAttributes }),
     contributions,
     unknownItems,
   };
+}
+
+/** The shares of the item's attributes in the score of the user, who is solved for it. */
+async function sharesOfItem(
+  served: RequestedModel,
+  item: Id,
+  rule: UserRule,
+  rating: RequestRatings,
+  run: RunOptions,
+): Promise<readonly AttributeShare[] | undefined> {
+  const { sharesOfAttributes, searches } = served;
+  if (sharesOfAttributes === undefined) return undefined;
+  if (rating.items.length === 0) return rating.prior && sharesOfAttributes(item, rating.prior.row);
+  const solve = (ctx: ExecutionContext) => solveUsers(...givenRow(served, rule, rating), ctx);
+  return sharesOfAttributes(item, (await searches.compute(solve, run)).values);
 }
 
 async function biasOf(served: RequestedModel, position: number, run: RunOptions): Promise<number> {

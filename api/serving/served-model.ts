@@ -6,7 +6,6 @@ import type { JsonObject } from '../../engine/json.ts';
 import { findId, type Id, type IdForm, type IdValues, idValues } from '../../engine/keys/find-id.ts';
 import { sharedCopy } from '../../engine/partition.ts';
 import type { ExecutionContext } from '../../engine/run/context.ts';
-import type { ModelAttributes } from '../../operators/attributes/cold-rows.ts';
 import { type FactorModel, type ItemRows, rowsInMemory } from '../../operators/serving/factor-model.ts';
 import type {
   PlacedLists,
@@ -38,12 +37,23 @@ export interface RequestedModel {
   readonly indexes: UsedIndexes;
   /** Facts about the training, from the model's metadata. */
   readonly metadata: JsonObject;
-  /** Attributes with their coefficients. A page has none. */
-  readonly attributes?: Readonly<Partial<Record<'user' | 'item', ModelAttributes>>> | undefined;
   /** Of a model with attributes of users. */
   readonly priors?: UserPriors | undefined;
+  /**
+   * Of a model with attributes of items: what those of an item add to the score of a user with this row.
+   * Undefined if they are not in memory. A page has none.
+   */
+  readonly sharesOfAttributes?: ((item: Id, user: Float32Array) => AttributeShare[] | undefined) | undefined;
   /** The item factors, if `factors.itemFactors` cannot be read yet: they are in a file on a server. */
   readonly remoteItems?: RemoteItems;
+}
+
+/** What an attribute of an item adds to a score. */
+export interface AttributeShare {
+  readonly column: string;
+  /** Of a number its text, `missing` if it is missing; empty for a vector. */
+  readonly value: string;
+  readonly share: number;
 }
 
 /** What is known of a user who is solved from ratings: `attributes`, else those of the user of the model. */

@@ -7,6 +7,7 @@ import { DataError, throwIfAborted, UsageError } from '../../engine/errors.ts';
 import { counted } from '../../engine/format.ts';
 import { readRegular } from '../../engine/regular-file.ts';
 import type { Exclusions, Id, ItemFilters, ItemNames, Model, EventSink, Session } from '../../index.ts';
+import { type AttributeFiles, withAttributeFiles } from '../options/data/attribute-options.ts';
 import { jsonId } from '../report/recommendations.ts';
 import { AddedRows, refusedRows, type SentRow, sentIds, type Side } from './added-rows.ts';
 import { HttpError } from './http-error.ts';
@@ -57,7 +58,7 @@ export interface ModelData {
   readonly readFilters: ((model: Model) => Promise<ItemFilters>) | undefined;
   readonly readNames: (model: Model) => Promise<ItemNames | undefined>;
   /** Files with attributes of items and users that the model gets. */
-  readonly attributeFiles?: Readonly<Partial<Record<Side, string>>>;
+  readonly attributeFiles?: AttributeFiles;
   /** Cancels a load. */
   readonly signal: AbortSignal;
   readonly onEvent: EventSink;
@@ -99,11 +100,7 @@ async function withFiles(
   stored: Model,
   { attributeFiles = {}, index, signal, onEvent }: ModelData,
 ): Promise<Model> {
-  let model = stored;
-  for (const side of sides) {
-    const file = attributeFiles[side];
-    if (file !== undefined) ({ model } = await model.extended(side, file, { signal, onEvent }));
-  }
+  const model = await withAttributeFiles(stored, attributeFiles, { signal, onEvent });
   if (model.indexed.length > 0 || !usesIndex(stored, index)) return model;
   const text = 'the index of the model does not have the items that --item-attributes adds';
   const advice = 'Save a model with them (model.withItems), and build its index by factorflow index';

@@ -237,6 +237,12 @@ const explain = defineRoute({
         type: 'number',
         description: "the share of the user's attributes, or of a user without, if the model has some",
       },
+      itemAttributes: {
+        ...listOf(answerSchema({ column: { type: 'string' }, value: { type: 'string' }, share: number })),
+        description:
+          "what the item's attributes add to a score by attributes alone, if the server has them: " +
+          'by --item-attributes or POST /items',
+      },
     },
   ),
   respond: async ({ body, signal }, loaded) => {

@@ -1,6 +1,7 @@
 import { cpSync, rmSync, writeFileSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DuckDBInstance } from '@duckdb/node-api';
+import { Field, FixedSizeList, Float32, Float64, Int32, Table, Utf8, vectorFromArray } from 'apache-arrow';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { ALS, DataError, Model, UsageError, type ProgressEvent } from '../../index.ts';
 import { keysOfIds } from '../../engine/keys/find-id.ts';
@@ -9,6 +10,7 @@ import { CounterRandom } from '../../engine/random.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import { withAttributeRows } from '../../operators/attributes/cold-rows.ts';
 import { encodeAttributes } from '../../operators/attributes/attribute-rows.ts';
+import { KeptRows } from '../../operators/attributes/kept-rows.ts';
 import { RowEncoder } from '../../operators/attributes/encode-rows.ts';
 import { learnEncoding } from '../../operators/attributes/learn-encoding.ts';
 import { cpuSession } from '../support/cpu-session.ts';
@@ -179,6 +181,124 @@ describe('withItems', () => {
       expect(String(failure)).toContain(message);
     }
     await expect(model.withUsers([{ user: 1 }])).rejects.toThrow('the model has no attributes of users');
+  });
+});
+
+describe('explain', () => {
+  const ratings = [{ item: 3, rating: 5 }];
+  const numbers = Array.from({ length: 30 }, (_, i) => ({
+    sku: i + 1,
+    price: i % 7 === 0 ? null : i % 5,
+    look: [i % 2, 1 - (i % 3), 0.5],
+    title: `a ${i % 2 === 0 ? 'red red' : 'blue'} hat of ${i % 4} weeks`,
+  }));
+
+  const table = new Table({
+    sku: vectorFromArray(
+      numbers.map(({ sku }) => sku),
+      new Int32(),
+    ),
+    price: vectorFromArray(
+      numbers.map(({ price }) => price),
+      new Float64(),
+    ),
+    look: vectorFromArray(
+      numbers.map(({ look }) => look),
+      new FixedSizeList(3, new Field('item', new Float32())),
+    ),
+    title: vectorFromArray(
+      numbers.map(({ title }) => title),
+      new Utf8(),
+    ),
+  });
+
+  it('has a share for each value, word and number of an item, and one for a vector', async () => {
+    const trained = await new ALS({
+      rank: RANK,
+      maxIter: 3,
+      biases: true,
+      itemAttributes: {
+        data: session.from(table.batches),
+        id: 'sku',
+        columns: { price: 'number', look: 'vector', title: 'words' },
+      },
+    }).fit(
+      session.fromRows(
+        Array.from({ length: 300 }, (_, n) => ({
+          user: n % 20,
+          sku: 1 + ((n * 7) % 30),
+          rating: 1 + (n % 5),
+        })),
+        { columns: { item: 'sku' } },
+      ),
+    );
+    const made = await trained.withItems([
+      { ...numbers[1], sku: 50 },
+      { sku: 51, price: null, title: 'RED' },
+    ]);
+    const { itemAttributes = [], score } = await made.explain(ratings, 50);
+    expect(itemAttributes.map(({ column, value }) => `${column} ${value}`).sort()).toEqual([
+      'look ',
+      'price 1',
+      'title 1',
+      'title a',
+      'title blue',
+      'title hat',
+      'title of',
+      'title weeks',
+    ]);
+    const sizes = itemAttributes.map(({ share }) => Math.abs(share));
+    expect(sizes).toEqual(sizes.toSorted((left, right) => right - left));
+    // What is left is the constant's, the same for each item.
+    const rest = itemAttributes.reduce((left, { share }) => left - share, score);
+    const other = await made.explain(ratings, 51);
+    expect(other.itemAttributes?.map(({ column, value }) => `${column} ${value}`).sort()).toEqual([
+      'price missing',
+      'title red',
+    ]);
+    expect(other.itemAttributes?.reduce((left, { share }) => left - share, other.score)).toBeCloseTo(rest, 4);
+    // Attributes that are given again replace the first.
+    const changed = await made.withItems([{ ...numbers[2], sku: 50 }]);
+    expect((await changed.explain(ratings, 50)).itemAttributes?.some(({ value }) => value === 'blue')).toBe(
+      false,
+    );
+    // An update keeps them.
+    const updated = await made.update(
+      session.fromRows([{ user: 3, sku: 50, rating: 4 }], { columns: { item: 'sku' } }),
+    );
+    expect((await updated.explain(ratings, 50)).itemAttributes).toHaveLength(8);
+  });
+});
+
+describe('KeptRows', () => {
+  it('finds the last attributes of each id, in few parts', () => {
+    const matrixOf = (values: readonly number[]) => ({
+      rows: values.length,
+      features: 2,
+      offsets: Int32Array.from([0, ...values], (_, at) => 2 * at),
+      indices: Uint32Array.from({ length: 2 * values.length }, (_, at) => at % 2),
+      values: Float32Array.from(values.flatMap((value) => [1, value])),
+    });
+    let kept = new KeptRows('int32');
+    const wanted = new Map<number, number>();
+    for (let n = 0; n < 500; n++) {
+      const ids = [...new Set([random.below(9 * n, 40), random.below(9 * n + 1, 40)])];
+      ids.forEach((id, at) => wanted.set(id, 10 * n + at));
+      kept = kept.with({ ids: keysOfIds(ids, 'int64'), matrix: matrixOf(ids.map((_, at) => 10 * n + at)) });
+    }
+    const found = kept.of(
+      keysOfIds(
+        Array.from({ length: 45 }, (_, id) => id),
+        'int32',
+      ),
+    );
+    expect(found.map((one) => one && one.matrix.values[one.matrix.offsets[one.row] + 1])).toEqual(
+      Array.from({ length: 45 }, (_, id) => wanted.get(id)),
+    );
+    expect(new Set(found.map((one) => one?.matrix)).size).toBeLessThan(8);
+    expect(() => kept.with({ ids: keysOfIds([2n ** 40n], 'int64'), matrix: matrixOf([1]) })).toThrow(
+      'the ids of the model are int32, which cannot hold 1099511627776',
+    );
   });
 });
 

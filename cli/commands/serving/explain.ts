@@ -2,9 +2,10 @@ import { textTable } from '../../../api/inspect/text-table.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted } from '../../../engine/format.ts';
 import type { Explanation } from '../../../index.ts';
+import { withAttributeFiles } from '../../options/data/attribute-options.ts';
 import { columnOptions, readOptions } from '../../options/data/data-options.ts';
 import { checkNameFlags, nameOptions, readNames } from '../../options/data/name-options.ts';
-import { decimal, requiredText, wholeNumber } from '../../options/kinds.ts';
+import { decimal, requiredText, text, wholeNumber } from '../../options/kinds.ts';
 import { machineOptions, parquetBackendOption } from '../../options/machine-options.ts';
 import { grouped } from '../../options/option.ts';
 import { commonOptions } from '../../options/output-options.ts';
@@ -29,6 +30,12 @@ export const command = defineCommand({
       fallback: 10,
     }),
     regParam: decimal('λ of the user', { least: 0, defaultText: "the training's" }),
+    ...grouped('Attributes:', {
+      itemAttributes: text(
+        "attributes of items, a row for each, with the training's columns: what the item's add to the score",
+      ),
+      userAttributes: text('the same for users, to whose attributes the user is drawn'),
+    }),
     ...nameOptions,
     ...columnOptions,
     ...readOptions,
@@ -45,15 +52,15 @@ export const command = defineCommand({
     const { user, item, n, regParam } = values;
     checkNameFlags(values);
     await using session = await openSession(values, { signal });
-    const model = await session.loadModel(positionals.model[0], { signal, onEvent });
+    const stored = await session.loadModel(positionals.model[0], { signal, onEvent });
+    const files = { item: values.itemAttributes, user: values.userAttributes };
+    const model = await withAttributeFiles(stored, files, { signal, onEvent });
     if (!model.hasItem(item)) throw new UsageError(`the model has no item ${item}`);
     const ratings = await readNamed(session, positionals.ratings, values);
     const names = await readNames(session, values, { signal, onEvent }, { model });
-    const { known, name, score, modelScore, base, contributions, unknownItems } = await model.explain(
-      { user, ratings },
-      item,
-      { regParam, names, signal, onEvent },
-    );
+    const explained = await model.explain({ user, ratings }, item, { regParam, names, signal, onEvent });
+    const { known, name, score, modelScore, base, contributions, unknownItems } = explained;
+    const { userAttributes, itemAttributes } = explained;
     if (!known)
       throw new UsageError(`the model knows no item that user ${user} rated`, {
         advice: 'There is nothing to explain',
@@ -73,6 +80,10 @@ export const command = defineCommand({
         score,
         modelScore: modelScore ?? null,
         base,
+        ...(model.attributes && {
+          userAttributes: userAttributes ?? null,
+          itemAttributes: itemAttributes?.map((one) => ({ ...one })) ?? null,
+        }),
         contributions: shares,
         unknownItems,
       },
@@ -84,16 +95,31 @@ export const command = defineCommand({
           ],
           ["the model's own", modelScore?.toFixed(4)],
           ['base', base === 0 ? undefined : `${base.toFixed(4)}: the mean and the item's bias`],
+          ["user's attributes", userAttributes?.toFixed(4)],
           [
             'ratings',
             `${counted(contributions.length, 'rating')}${unknownItems === 0 ? '' : `; ${counted(unknownItems, 'rating')} of unknown items`}`,
           ],
         ]),
         shareTable(contributions, n, names !== undefined),
+        ...(model.attributes?.item ? ['', attributeTable(itemAttributes, n)] : []),
       ].join('\n'),
     };
   },
 });
+
+/** What the item's attributes add, or why that is unknown. */
+function attributeTable(shares: Explanation['itemAttributes'], n: number): string {
+  if (shares === undefined)
+    return "The model does not store the item's attributes: give them by --item-attributes.";
+  if (shares.length === 0) return 'The item has no attribute that the training knew.';
+  const nameOf = ({ column, value }: (typeof shares)[number]) =>
+    shownName(value === '' ? column : `${column} = ${value}`);
+  return textTable(
+    { head: ['because of', 'share'], colAligns: ['left', 'right'] },
+    shares.slice(0, n).map((one) => [nameOf(one), one.share.toFixed(4)]),
+  );
+}
 
 function shareTable(contributions: Explanation['contributions'], n: number, isNamed: boolean): string {
   const ifNamed = <T>(cell: T) => (isNamed ? [cell] : []);

@@ -2,6 +2,7 @@ import { checkWritable } from '../../../api/output/check-output.ts';
 import { refuseOverlap } from '../../../api/output/check-overlap.ts';
 import { UsageError } from '../../../engine/errors.ts';
 import { counted, formatCount } from '../../../engine/format.ts';
+import { withAttributeFiles } from '../../options/data/attribute-options.ts';
 import { columnOptions, policyOptions, readOptions } from '../../options/data/data-options.ts';
 import { decimal, text } from '../../options/kinds.ts';
 import { grouped, refuseFlags } from '../../options/option.ts';
@@ -30,6 +31,9 @@ export const command = defineCommand({
       modelDir: text('folder for a model of these users and the unchanged items, for recommend and others'),
     }),
     regParam: decimal('λ for the users', { least: 0, defaultText: "the training's" }),
+    userAttributes: text(
+      "file with attributes of users, with the columns of the training's, to which the users are drawn",
+    ),
     onDuplicates,
     onBadRows,
     ...columnOptions,
@@ -52,7 +56,8 @@ export const command = defineCommand({
       await checkWritable(modelDir);
     }
     await using session = await openSession(values, { signal, profile });
-    const model = await session.loadModel(positionals.model[0], { signal, onEvent });
+    const stored = await session.loadModel(positionals.model[0], { signal, onEvent });
+    const model = await withAttributeFiles(stored, { user: values.userAttributes }, { signal, onEvent });
     const folded = await model.foldIn(await readNamed(session, positionals.ratings, values), {
       regParam,
       onDuplicates: duplicates,

@@ -111,10 +111,7 @@ export const command = defineCommand({
                   signal,
                   onEvent,
                 }),
-        attributeFiles: {
-          ...(values.itemAttributes !== undefined && { item: values.itemAttributes }),
-          ...(values.userAttributes !== undefined && { user: values.userAttributes }),
-        },
+        attributeFiles: { item: values.itemAttributes, user: values.userAttributes },
         readNames: (model) => readNames(session, values, { signal, onEvent }, { model }),
         onEvent,
       },

@@ -1,6 +1,7 @@
 import type { AttributesOptions } from '../../../api/attributes.ts';
 import { attributeParams } from '../../../api/option-params.ts';
-import type { Dataset, Session } from '../../../index.ts';
+import type { RunOptions } from '../../../api/run-session.ts';
+import type { Dataset, Model, Session } from '../../../index.ts';
 import { flagOf, listOf, text } from '../kinds.ts';
 import { grouped, refuseFlags, type Values } from '../option.ts';
 
@@ -34,6 +35,23 @@ export const attributeOptions = grouped('Attributes:', {
 export type AttributeValues = Partial<Values<typeof attributeOptions>>;
 
 const sides = ['item', 'user'] as const;
+
+/** Files with the training's attributes of items and users, which a loaded model gets. */
+export type AttributeFiles = Readonly<Partial<Record<'item' | 'user', string | undefined>>>;
+
+/** The model with the rows of the files. */
+export async function withAttributeFiles(
+  stored: Model,
+  files: AttributeFiles,
+  options: RunOptions,
+): Promise<Model> {
+  let model = stored;
+  for (const side of sides) {
+    const file = files[side];
+    if (file !== undefined) ({ model } = await model.extended(side, file, options));
+  }
+  return model;
+}
 
 /** Throws UsageError for a flag that has no effect. */
 export function checkAttributeFlags(values: AttributeValues, given: ReadonlySet<string>): void {

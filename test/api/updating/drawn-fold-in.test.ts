@@ -18,10 +18,11 @@ const people = ids.map((user, at) => ({ user, drink: drinks[at % 3], age: 20 + (
 const columns = { drink: 'category', age: 'number' } as const;
 const userAttributes = { data: session.fromRows(people), id: 'user', columns };
 const dataOf = (rows: readonly { user: number; item: number; rating: number }[]) => session.fromRows(rows);
-/** Items with ids of three digits have no ratings. */
+const kindOf = (item: number) => `k${Math.floor(item / 5) % 3}`;
+/** Items with ids of four digits have no ratings. */
 const itemAttributes = {
   data: session.fromRows(
-    [...new Set(triples.map(({ item }) => item)), 5001, 5002].map((item) => ({ item, kind: `k${item % 3}` })),
+    [...new Set(triples.map(({ item }) => item)), 5001, 5002].map((item) => ({ item, kind: kindOf(item) })),
   ),
   id: 'item',
 };
@@ -197,6 +198,36 @@ describe.each(Object.entries(kinds))('a model with attributes of users, %s', asy
     const found = await model.explain({ user: 9001, ratings: dataOf(given(9001)) }, 5001);
     expect(found.score).toBeCloseTo(scoreOf(solved(model, ratings, predictedRow(model, 'tea', 44)), 5001), 4);
     expect(found.modelScore).toBeCloseTo(model.score(9001, 5001) ?? Number.NaN, 4);
+  });
+
+  it("says what an item's attributes add to a score, which they are of an item without ratings", async () => {
+    const x = solved(model, ratings, predictedRow(model, 'tea', 44));
+    const coefficients = (value: string): number[] => {
+      const batch = model.itemCoefficients;
+      const rows = Array.from({ length: batch?.numRows ?? 0 }, (_, at) => batch?.get(at)?.toJSON());
+      return Array.from(rows.find((row) => row?.value === value)?.coefficients as Float32Array);
+    };
+    const shareOf = (value: string) => coefficients(value).reduce((sum, one, k) => sum + one * x[k], 0);
+    for (const item of [triples[0].item, 5001]) {
+      const { score, itemAttributes } = await model.explain({ user: 9001, ratings }, item);
+      const value = kindOf(item);
+      expect(itemAttributes).toEqual([{ column: 'kind', value, share: expect.closeTo(shareOf(value), 4) }]);
+      if (item === 5001) expect(score).toBeCloseTo(shareOf('') + shareOf(value), 4);
+    }
+    const loaded = await session.loadModel(join(folder, name.replaceAll(/\W/g, '-')));
+    const user = { user: 9001, ratings };
+    expect(await loaded.explain(user, 5001)).not.toHaveProperty('itemAttributes');
+    const given = await loaded.withItems([
+      { item: triples[0].item, kind: 'k1' },
+      { item: 5002, kind: 'new' },
+    ]);
+    expect((await given.explain(user, triples[0].item)).itemAttributes).toEqual([
+      { column: 'kind', value: 'k1', share: expect.closeTo(shareOf('k1'), 4) },
+    ]);
+    expect((await given.explain(user, 5002)).itemAttributes).toEqual([]);
+    expect(await given.explain(user, 5001)).not.toHaveProperty('itemAttributes');
+    await loaded.close();
+    await given.close();
   });
 
   it('recommends to a user by attributes alone', async () => {

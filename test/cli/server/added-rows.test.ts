@@ -225,6 +225,16 @@ describe('POST /items and /users', () => {
     };
     expect(base + userAttributes + contributions[0].share).toBeCloseTo(score, 6);
     expect(userAttributes).not.toBe(0);
+    // A loaded model has no attributes of its items in memory.
+    expect(explained).not.toHaveProperty('itemAttributes');
+    await own.post('/items', { items: [{ sku: 11, kind: 'tea', price: 4 }] });
+    const { itemAttributes } = (await answer('/explain', { item: 11, user: 300 })) as {
+      itemAttributes: { column: string; value: string; share: number }[];
+    };
+    expect(itemAttributes.map(({ column, value }) => [column, value]).sort()).toEqual([
+      ['kind', 'tea'],
+      ['price', '4'],
+    ]);
     await own.end();
   });
 

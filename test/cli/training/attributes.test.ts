@@ -68,6 +68,23 @@ describe('train --item-attributes', () => {
     expect(readFileSync(at('ranked.html'), 'utf8')).toMatch(/<th[^>]*>warm<\/th><th[^>]*>cold<\/th>/);
   });
 
+  it("is explained by the item's attributes, once they are given", async () => {
+    const flags = argv`explain ${at('shop')} ${at('bought.csv')} --types sku=utf8 --user c1 --item 0125 -n 2`;
+    const bare = await factorflow(...flags);
+    expect([bare.code, bare.stderr]).toEqual([0, '']);
+    expect(bare.stdout).toContain("does not store the item's attributes: give them by --item-attributes");
+    const given = await factorflow(...flags, ...argv`--item-attributes ${at('products.csv')}`);
+    expect(given.stdout).toMatch(/because of +│ +share .*\n.*\n│ (kind = cup|price = 7 ) +│ +-?0\.\d{4} │\n/);
+    const { stdout } = await factorflow(
+      ...flags,
+      ...argv`--item-attributes ${at('products.csv')} --json --quiet`,
+    );
+    expect(objectOf(stdout)).toMatchObject({ userAttributes: null, itemAttributes: { length: 2 } });
+    expect(objectOf((await factorflow(...flags, '--json', '--quiet')).stdout)).toMatchObject({
+      itemAttributes: null,
+    });
+  });
+
   it('is shown by inspect', async () => {
     const { stdout } = await factorflow(...argv`inspect ${at('shop')}`);
     expect(stdout).toMatch(/item attributes +kind: category, 3 values; price: number, mean /);
@@ -88,6 +105,9 @@ describe('train --item-attributes', () => {
     train ${ratings} --model-dir ${at('m')} --item-attributes ${titles} --item-attributes-cols genres | there is no such column \(column "genres"\). Did you mean genre
     train ${ratings} --model-dir ${at('m')} --item-attributes ${titles} --item-attributes-cols genre:vector | the column "genre" is Utf8, which cannot be an attribute \(vector\)
     train ${ratings} --model-dir ${at('m')} --item-attributes missing.csv | no such file
+    explain ${at('shop')} ${at('bought.csv')} --types sku=utf8 --user c1 --item 0125 --user-attributes ${at('products.csv')} | the model has no attributes of users
+    explain ${at('shop')} ${at('bought.csv')} --types sku=utf8 --user c1 --item 0125 --item-attributes ${at('bought.csv')} | there is no such column
+    fold-in ${at('shop')} ${at('bought.csv')} --output ${at('x.parquet')} --user-attributes ${at('products.csv')} | the model has no attributes of users
   `)('refuses %j', async (line, message) => {
     const { code, stderr } = await factorflow(...line, '--quiet');
     expect([2, 3]).toContain(code);
