@@ -10,7 +10,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   api: [19_300, 132],
   bench: [4_060, 44],
   browser: [4_700, 39],
-  cli: [12_400, 98],
+  cli: [12_500, 98],
   connectors: [22_150, 113],
   cpu: [13_300, 87],
   engine: [18_400, 123],
