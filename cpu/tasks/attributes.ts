@@ -34,25 +34,26 @@ export const fitCoefficients: TaskHandler<'fit-coefficients'> = (scope) => {
 };
 
 export const multiplyAttributes: TaskHandler<'multiply-attributes'> = (scope) => {
-  const { from, to, rank } = scope.params;
+  const { from, to, rank, first = 0 } = scope.params;
   const { pointer, stride } = scope.matrix('coefficients');
   const { take } = new ScratchAddresses(workspaceOf(scope).address);
   const ridge = new Struct(scope.memory, take(Ridge.bytes), Ridge).clear();
   // A vector, or rows that will be sent to another device, in the stride of that device.
   const host = scope.hasMatrix('product') ? undefined : scope.partition('product');
   const room = take(4 * COLUMNS * CHUNK_ROWS);
-  for (const chunk of attributeChunks(scope, from, to)) {
+  for (const chunk of attributeChunks(scope, first + from, first + to)) {
+    const row = chunk.row - first;
     for (let column = 0; column < rank; column += COLUMNS) {
       ridge.set({ coefficients: pointer + 4 * column, coefficientBytes: 4 * stride });
       const { address, bytes } = host
         ? { address: room, bytes: 4 * COLUMNS }
-        : columnsOf(scope, 'product', chunk, column);
+        : columnsOf(scope, 'product', { row }, column);
       scope.kernels.passAttributes(ridge.address, PREDICTION, ...rowsAt(chunk), 0, address, bytes);
       if (host === undefined) continue;
       const [values, own] = [host.columns.values as Float32Array, roomOf(scope, room, chunk)];
       const [width, columns] = [values.length / host.rows, Math.min(COLUMNS, rank - column)];
       for (let r = 0; r < chunk.rows; r++)
-        for (let k = 0; k < columns; k++) values[(chunk.row + r) * width + column + k] = own[COLUMNS * r + k];
+        for (let k = 0; k < columns; k++) values[(row + r) * width + column + k] = own[COLUMNS * r + k];
     }
   }
   return { rows: to - from };
@@ -171,7 +172,7 @@ function rowsAt({ offsets, indices, values, rows }: RowChunk) {
 }
 
 /** Eight columns of a chunk's rows in a matrix. */
-function columnsOf(scope: TaskScope, name: string, { row }: RowChunk, column: number) {
+function columnsOf(scope: TaskScope, name: string, { row }: Pick<RowChunk, 'row'>, column: number) {
   const { pointer, stride } = scope.matrix(name);
   return { address: pointer + 4 * (row * stride + column), bytes: 4 * stride };
 }

@@ -104,7 +104,7 @@ export function bindAls(
     ratings: { users: ratings.users.blocks, items: ratings.items.blocks },
     tests,
   });
-  const attributes = sides.map((side) => attributeSlices(problem, side, data.attributes?.[side]));
+  const attributes = sides.map((side) => attributeSlices(problem, side, cuts[side], data.attributes?.[side]));
   const bound = bindPlan(planned, {
     name,
     datasets,
@@ -186,6 +186,10 @@ function givenParts(
     totals: (set) => cut(set, data.totals),
     shifts: (set) => cut(set, data.shifts?.[set.side]),
     anchors: (set) => cut(set, data.anchors?.[set.side]),
+    weights: ({ name: set, side, layout, parts: [{ rows }] }) =>
+      data.shifts
+        ? cutRows(`${name}/${set}`, [{ from: 0, to: rows }], layout, { values: data.shifts[side] })
+        : held([lengthsOfBlock(oneBlock(side === 'users' ? data.byUser : data.byItem), ref(set, 0))]),
     attributes: ({ side }) => held(data.attributes?.[side] ? [data.attributes[side]] : []),
     keys: ({ side }) => cutKeys(`${name}/keys`, cuts[side], start === undefined ? data.users : undefined),
   };

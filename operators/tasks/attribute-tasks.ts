@@ -30,11 +30,11 @@ export const attributeTasks = {
 
   /**
    * Predicts the rows [from, to) from their attributes. Output: `product` = F A, a matrix, or for A of one
-   * column a vector (layout bias).
+   * column a vector (layout bias). Its row 0 is row `first` of F (default 0).
    */
   'multiply-attributes': {
     reads: ['attributes', 'coefficients'],
     writes: ['product'],
-    params: type<Rows & { readonly rank: number }>(),
+    params: type<Rows & { readonly rank: number; readonly first?: number }>(),
   },
 } as const satisfies TaskTable;

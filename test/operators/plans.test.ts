@@ -65,17 +65,20 @@ describe('the plan of als', () => {
     ['movielens-rank-64-attributes', { rank: 64, biases: true }],
     ['movielens-rank-64-implicit-attributes', { rank: 64, implicitPrefs: true, alpha: 40 }],
     ['movielens-rank-64-attributes-gpu', { rank: 64 }],
+    ['movielens-rank-64-attributes-2-gpus', { rank: 64, partitionUsers: '1,2', partitionItems: '1,2' }],
   ])('with attributes prints as %s.txt', async (name, params) => {
-    const devices = name.endsWith('gpu') ? on(h200Info) : cpu;
+    const cards = [h200Info, { ...h200Info, place: 'gpu:1' }];
+    const devices = name.endsWith('gpus') ? on(...cards) : name.endsWith('gpu') ? on(h200Info) : cpu;
     const plan = planAls({ ...movielens, attributes }, alsParams(params), devices);
     await expect(`${explain(plan)}\n`).toMatchFileSnapshot(golden(name));
   });
 
-  it('refuses attributes with parts', () => {
-    const params = alsParams({ partitionUsers: '1,4' });
-    expect(() => planAls({ ...movielens, attributes }, params, cpu)).toThrow(
-      'partitionUsers 1,4 cannot be used with attributes',
-    );
+  it.each([
+    [{ partitionUsers: '2,4' }, 'partitionUsers 2,4 has vertical parts, which cannot be used with attributes'],
+    [{ partitionItems: '3,1' }, 'partitionItems 3,1 has vertical parts, which cannot be used with attributes'],
+    [{ partitionSums: 'vectors' as const, solver: 'cg' as const }, 'partitionSums vectors acts only if'],
+  ])('refuses attributes with %j', (params, text) => {
+    expect(() => planAls({ ...movielens, attributes }, alsParams(params), cpu)).toThrow(text);
   });
 
   it('on a GPU prints as netflix-rank-100-gpu.txt', async () => {

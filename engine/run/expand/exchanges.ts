@@ -131,7 +131,7 @@ export class Exchanges {
         also: set.parts[part].at.slice(1),
       }),
       places: whole.parts[0].at,
-      wire: this.#wire(whole.sentAs ?? (whole.half === 'only' ? 'f16' : 'f32')),
+      wire: this.#wire(whole.sentAs ?? (whole.half === 'only' ? 'f16' : 'f32'), whole.parts[0].at[0]),
       whole: () => this.#versions.next(stage, whole, 0),
       shape: (place) => shapeAt(this.#bound, whole, 0, place),
     });
@@ -167,9 +167,9 @@ export class Exchanges {
     return { at, run };
   }
 
-  /** The form in which rows are sent between devices with their own memory; undefined for other devices. */
-  #wire(form: Wire): Wire | undefined {
-    return this.#bound.devices[0].ownMemory ? form : undefined;
+  /** The form in which rows are sent to a device with its own memory; undefined for other devices. */
+  #wire(form: Wire, to: Place = this.#bound.devices[0].place): Wire | undefined {
+    return this.#bound.devices.some(({ place, ownMemory }) => place === to && ownMemory) ? form : undefined;
   }
 
   #reduce(

@@ -11,6 +11,8 @@ import {
   type AlsDataSet,
   type AlsProblem,
   allPlaces,
+  type GivenRole,
+  partPlaces,
   regularizationOf,
   type Side,
   sideNames,
@@ -31,6 +33,8 @@ interface Target {
   readonly values: string;
   readonly columns: number;
   readonly layout: 'factors' | 'bias';
+  /** The same of all rows, at the host: the values themselves if these are in one part on one device. */
+  readonly whole: string;
   readonly coefficients: string;
   readonly prior: string;
   readonly work: string;
@@ -50,6 +54,7 @@ export function targetsOf(
     values,
     columns,
     layout,
+    whole: isInParts(problem, side) ? `${values}-at-host` : values,
     coefficients: `${values}-coefficients`,
     prior: `${values}-prior`,
     work: `${values}-coefficients-work`,
@@ -60,29 +65,68 @@ export function targetsOf(
   return [target(factors, problem.params.rank, 'factors'), ...(bias ? [target(bias, 1, 'bias')] : [])];
 }
 
+/** True if a side is in several parts or on several devices, so that its rows are gathered to be fitted. */
+function isInParts(problem: Parameters<typeof targetsOf>[0], side: Side): boolean {
+  const { whole, factors } = sideNames(side, problem);
+  return whole !== factors;
+}
+
+/** The data set with the weights of all rows: their shifts, or of explicit data their lengths. */
+function weightsName(problem: AlsProblem, side: Side): string {
+  const names = sideNames(side, problem);
+  const own = problem.params.implicitPrefs ? implicitNames(side).shifts : names.ratings;
+  return isInParts(problem, side) ? `${side}-weights` : own;
+}
+
+/** The data sets of a side's attributes that exist before the first step. */
+export function givenAttributes(problem: AlsProblem, side: Side): string[] {
+  if (problem.profile.attributes?.[side] === undefined) return [];
+  return [attributesName(side), ...(isInParts(problem, side) ? [weightsName(problem, side)] : [])];
+}
+
 /** The data set of the attributes of a side. */
-export function attributesName(side: Side): string {
+function attributesName(side: Side): string {
   return `${side}-attributes`;
 }
 
-/** Data sets of a side's attributes: F, the coefficients, the priors of the rows, and memory for fitting. */
+/**
+ * Data sets of a side's attributes: F, the coefficients, the priors of the rows, and memory for fitting; if the
+ * side is in parts, also all of its rows and their weights.
+ */
 export function attributeSets(problem: AlsProblem, side: Side, rows: readonly number[]): AlsDataSet[] {
   const sizes = problem.profile.attributes?.[side];
   if (sizes === undefined) return [];
   const { place } = problem.host;
   const at = allPlaces(problem, side);
   const features = [{ rows: sizes.features, at: [place] }];
-  const given = rows.map((own) => ({ rows: own, bytes: blockBytes(own, sizes.entries), at: [HOST, place] }));
+  const all = problem.rows[side];
+  const given = (name: string, role: GivenRole, layout: string, bytes: number): AlsDataSet => ({
+    name,
+    role,
+    side,
+    layout,
+    given: true,
+    parts: [{ rows: all, bytes, at: [HOST, place] }],
+  });
+  const inParts = isInParts(problem, side);
+  const layoutOfWeights = problem.params.implicitPrefs ? 'row-shifts' : 'rating-block';
   return [
-    {
-      name: attributesName(side),
-      role: 'attributes',
-      side,
-      layout: 'rating-block',
-      given: true,
-      parts: given,
-    },
+    given(attributesName(side), 'attributes', 'rating-block', blockBytes(all, sizes.entries)),
+    ...(inParts ? [given(weightsName(problem, side), 'weights', layoutOfWeights, 4 * (all + 1))] : []),
     ...targetsOf(problem, side).flatMap(({ columns, layout, ...names }): AlsDataSet[] => [
+      ...(inParts
+        ? [
+            {
+              name: names.whole,
+              role: 'whole',
+              side,
+              layout,
+              columns,
+              derived: true,
+              parts: [{ rows: all, at: [place] }],
+            } satisfies AlsDataSet,
+          ]
+        : []),
       { name: names.coefficients, role: 'coefficients', side, layout: 'factors', columns, parts: features },
       {
         name: names.prior,
@@ -118,11 +162,21 @@ export function coefficientStages(problem: AlsProblem, side: Side): Stage[] {
   const targets = targetsOf(problem, side);
   if (targets.length === 0) return [];
   const at = [problem.host.place];
-  const data = targets.map(({ work }) => work);
+  const works = targets.map(({ work }) => work);
+  const [data, to] = [targets.map(({ values }) => values), targets.map(({ whole }) => whole)];
+  const inParts = isInParts(problem, side);
+  const columns = targets.reduce((sum, target) => sum + target.columns, 0);
+  const gather: Stage = {
+    name: `gather-fits-${side}`,
+    at: partPlaces(problem, side),
+    work: { kind: 'exchange', how: 'all-gather', data, to },
+    ...sent(problem, side, columns, 'down'),
+  };
   return [
-    { name: `allocate-fits-${side}`, at, work: { kind: 'allocate', data } },
+    ...(inParts ? [gather] : []),
+    { name: `allocate-fits-${side}`, at, work: { kind: 'allocate', data: works } },
     ...targets.map((target) => fitStage(problem, side, target)),
-    { name: `free-fits-${side}`, at, work: { kind: 'free', data } },
+    { name: `free-fits-${side}`, at, work: { kind: 'free', data: [...works, ...(inParts ? to : [])] } },
     ...priorStages(problem, side),
   ];
 }
@@ -135,17 +189,13 @@ export function priorStages(problem: AlsProblem, side: Side): Stage[] {
 function fitStage(problem: AlsProblem, side: Side, target: Target): Stage {
   const { params, host, rows, profile } = problem;
   const { entries = 0 } = profile.attributes?.[side] ?? {};
-  const { coefficients, columns, layout, work, values, fit } = target;
-  const { ratings } = sideNames(side, problem);
-  const weights: DataUses = params.implicitPrefs
-    ? { shifts: implicitNames(side).shifts }
-    : { block: ratings };
+  const { coefficients, columns, layout, work, whole, fit } = target;
   const task: TaskPlan = {
     kernel: 'fit-coefficients',
     uses: {
       attributes: attributesName(side),
-      ...weights,
-      [layout]: values,
+      [params.implicitPrefs ? 'shifts' : 'block']: weightsName(problem, side),
+      [layout]: whole,
       previous: { set: coefficients, version: 'old' },
       coefficients,
       work,
@@ -162,7 +212,7 @@ function fitStage(problem: AlsProblem, side: Side, target: Target): Stage {
     tasks: coefficientSlices(columns).length,
     bytesRead: blockBytes(rows[side], entries),
     flops: 4 * (STEPS + 1) * entries * columns,
-    ...sent(problem, side, columns, 'down'),
+    ...(isInParts(problem, side) ? {} : sent(problem, side, columns, 'down')),
   });
 }
 
@@ -176,7 +226,7 @@ function predictStage(
   const uses = { attributes: attributesName(side), coefficients, product: prior };
   return taskStage(
     predict,
-    [problem.host.place],
+    partPlaces(problem, side).map(() => problem.host.place),
     { kernel: 'multiply-attributes', uses, params: { rank: columns } },
     {
       tasks: Math.min(rows[side], taskCount(entries)),
@@ -212,18 +262,24 @@ function coefficientSlices(columns: number): RowRange[] {
   return rangesOfSize(columns, FITTED_COLUMNS);
 }
 
-/** The slices of the stages of a side's attributes. */
+/** The slices of the stages of a side's attributes. `parts`: the row ranges of the side's parts. */
 export function attributeSlices(
   problem: AlsProblem,
   side: Side,
-  attributes: Pick<RatingBlock, 'offsets' | 'ratings'> | undefined,
+  parts: readonly RowRange[],
+  attributes: Pick<RatingBlock, 'offsets'> | undefined,
 ): Record<string, Slice[][]> {
   if (attributes === undefined) return {};
+  const predicted = parts.map(({ from: first, to }) => {
+    const offsets = attributes.offsets.slice(first, to + 1).map((at, _, [base]) => at - base);
+    const ranges = balancedRanges(offsets, taskCount(offsets[to - first]));
+    return ranges.map((range) => ({ ...range, params: { first } }));
+  });
   const features = problem.profile.attributes?.[side]?.features ?? 0;
   return Object.fromEntries(
     targetsOf(problem, side).flatMap(({ fit, predict, norm, columns }) => [
       [fit, [coefficientSlices(columns)]],
-      [predict, [balancedRanges(attributes.offsets, taskCount(attributes.ratings))]],
+      [predict, predicted],
       [norm, [[{ from: 0, to: features }]]],
     ]),
   );

@@ -104,6 +104,7 @@ const counted: Partial<Readonly<Record<AlsDataSet['role'], 'factors' | 'whole' |
   whole: 'whole',
   gram: 'resident',
   shifts: 'resident',
+  prior: 'resident',
   equations: 1,
   gradients: 1,
   direction: 2,

@@ -64,24 +64,8 @@ export function planAls(
 ): PhysicalPlan {
   const limited = limitedDevices(devices, options);
   const planned = plannedGrids(profile, sizedParams(given, profile), limited, choices, options);
-  if (profile.attributes !== undefined) {
-    requireWholeSides(planned);
-    return planned.planOf();
-  }
   if (options.grid !== undefined) return planned.planOf(options.grid);
   return new PlanSearch(planned, options).best();
-}
-
-/**
- * Throws UsageError for a training with attributes of sides in parts, whose kernels do not draw rows to priors.
- */
-function requireWholeSides({ params }: PlannedGrids): void {
-  for (const name of ['partitionUsers', 'partitionItems'] as const)
-    if (params[name] !== undefined && params[name] !== '1,1')
-      throw new UsageError(`${name} ${params[name]} cannot be used with attributes of users or items`, {
-        phase: 'plan',
-        advice: 'Leave one of them out',
-      });
 }
 
 interface PricedPlan {
@@ -145,6 +129,8 @@ class PlanSearch {
     requireRowsForParts(this.#requested, this.#problem.rows);
     requireGroupsOf(this.#requested, this.#problem.compute.length);
     requireVectorSums(this.#requested, this.#problem);
+    if (this.#problem.profile.attributes !== undefined)
+      requireWholeSides(this.#planned.params, this.#requested);
   }
 
   /** Takes the first usual grid that fits. */
@@ -177,7 +163,7 @@ class PlanSearch {
   }
 
   #limits() {
-    const { testRatings, device } = this.#problem;
+    const { profile, testRatings, device } = this.#problem;
     const { params } = this.#planned;
     // Ranking needs all items at the same time.
     const ranksItems =
@@ -189,7 +175,7 @@ class PlanSearch {
       ...(files ? (['spill'] as const) : []),
     ];
     return {
-      whole: ranksItems ? (['items'] as const) : [],
+      whole: profile.attributes ? sides : ranksItems ? (['items'] as const) : [],
       hostBytes: this.#options.hostBytes ?? Infinity,
       ratings,
       mostBlocks: this.#options.mostBlocks,
@@ -347,6 +333,22 @@ function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProblem): vo
       `partitionSums ${sums} needs conjugate gradients for all rows, and the solver is ${solver.kernel}`,
       { phase: 'plan', advice: 'Give solver cg, or leave partitionSums at auto' },
     );
+}
+
+/** Throws UsageError for vertical parts with attributes: their sums have no priors to which rows are drawn. */
+function requireWholeSides(
+  { partitionUsers, partitionItems }: AlsParams,
+  { users, items }: RequestedGrids,
+): void {
+  const asked =
+    users && users.p > 1
+      ? `partitionUsers ${partitionUsers}`
+      : items && items.p > 1 && `partitionItems ${partitionItems}`;
+  if (!asked) return;
+  throw new UsageError(
+    `${asked} has vertical parts, which cannot be used with attributes of users or items`,
+    { phase: 'plan', advice: 'Give 1 vertical part, or leave one of them out' },
+  );
 }
 
 /**

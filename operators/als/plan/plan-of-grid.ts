@@ -30,9 +30,9 @@ import type { SizedAlsParams } from '../als-params.ts';
 import type { AlsChoices } from '../kernel-choices.ts';
 import { ALL_ROWS } from '../solver-choice.ts';
 import {
-  attributesName,
   attributesText,
   coefficientStages,
+  givenAttributes,
   priorStages,
   targetsOf,
 } from './attribute-stages.ts';
@@ -114,9 +114,9 @@ function planOfStages(problem: AlsProblem, choices: PhysicalPlan['choices']): Pl
         : sumsOf(grid, side) === 'equations'
           ? equationStages(problem, side)
           : vectorStages(problem, side)),
+      ...fixStages(problem, side),
       ...solvedPenaltyStages(problem, side),
       ...coefficientStages(problem, side),
-      ...fixStages(problem, side),
     ]),
     measure: measureStagesOf(problem),
     end: [
@@ -190,7 +190,7 @@ function startStages(problem: AlsProblem): Stage[] {
     ...(problem.anchored ? ['users-anchors', 'items-anchors'] : []),
     ...lengths,
     ...totals,
-    ...sides.flatMap((side) => (profile.attributes?.[side] ? [attributesName(side)] : [])),
+    ...sides.flatMap((side) => givenAttributes(problem, side)),
   ];
   const zeros = [
     items.factors,

@@ -223,7 +223,8 @@ export type GivenRole =
   | 'totals'
   | 'shifts'
   | 'anchors'
-  | 'attributes';
+  | 'attributes'
+  | 'weights';
 
 export interface AlsDataSet extends DataSet {
   readonly role:
@@ -289,9 +290,8 @@ export function alsProblem(
   { anchored = false, grid }: AlsPlanOptions,
 ): AlsProblem {
   const rows = { users: profile.users, items: profile.items };
-  // Every device must have rows of both sides. Those with attributes are solved on one device.
-  const most = profile.attributes === undefined ? Math.max(1, Math.min(rows.users, rows.items)) : 1;
-  const compute = devices.compute.slice(0, most);
+  // Every device must have rows of both sides.
+  const compute = devices.compute.slice(0, Math.max(1, Math.min(rows.users, rows.items)));
   const testRatings =
     params.implicitPrefs && rankingMetricOf(params) === undefined ? undefined : profile.testRatings;
   const [device] = compute;
@@ -319,7 +319,10 @@ export function problemOf(plan: PhysicalPlan): AlsProblem {
   return alsProblem(
     profileOfSizes(sizes),
     params as unknown as SizedAlsParams,
-    { compute: devices.filter(({ place }) => places.includes(place)), host: devices[devices.length - 1] },
+    {
+      compute: devices.filter(({ place }) => places.includes(place)),
+      host: devices.find(({ kind }) => kind === 'cpu') ?? devices[devices.length - 1],
+    },
     choices.users === undefined ? undefined : (choices as unknown as AlsChoices),
     { grid: gridOf(plan), anchored },
   );

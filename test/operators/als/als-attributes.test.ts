@@ -434,10 +434,37 @@ describe('ALS with attributes', () => {
     expect(model.training!.iterations.at(-1)!.loss / found.loss()).toBeCloseTo(1, 4);
   });
 
-  it('runs on one CPU device where there are several', async () => {
-    const several = await fit(options, sides, { on: await cpuSession({ fakeDevices: 2 }) });
-    expect(several.raw).toEqual((await fit(options, sides)).raw);
-    expect(several.model.training!.plan!.devices.map(({ place }) => place)).toEqual(['cpu']);
+  it.each([
+    ['two CPUs', 'cpu', {}],
+    ['two CPUs, implicit data', 'cpu', { implicitPrefs: true }],
+    ['one CPU, in parts', 'parts', {}],
+    ['one CPU, in parts, implicit data', 'parts', { implicitPrefs: true }],
+    ['two GPUs', 'gpu', { biases: true }],
+    ['two GPUs, implicit data', 'gpu', { implicitPrefs: true }],
+    ['two GPUs, in float16', 'gpu', { precision: 'f16', kernel: 'tiled4-f16' }],
+  ] as const)('gives the same on %s', async (_, device, kind) => {
+    if (device === 'gpu' && noGpu) return;
+    const parts = { partitionUsers: '1,3', partitionItems: '1,2' };
+    const { kernel, precision, ...alike } = { kernel: undefined, precision: undefined, ...kind };
+    const own = { ...options, biases: false, ...alike };
+    await using on = await Session.create(
+      device === 'gpu'
+        ? { device, workers: 1, fakeDevices: 2 }
+        : { device: 'cpu', ...(device === 'cpu' && { fakeDevices: 2 }) },
+    );
+    const one = await fit(own, sides);
+    const several = await fit({ ...own, kernel, ...(precision && { precision }), ...parts }, sides, { on });
+    expect(several.model.training!.plan!.devices.length).toBe(
+      device === 'parts' ? 1 : device === 'cpu' ? 2 : 3,
+    );
+    const most = precision === 'f16' ? 2e-2 : 1e-3;
+    for (const side of sides) {
+      expect(apart([several.raw[side].values], [one.raw[side].values]), side).toBeLessThan(most);
+      const [left, right] = [several, one].map(({ raw }) => raw[side].coefficients!.values);
+      expect(apart([left], [right]), side).toBeLessThan(most);
+    }
+    const losses = [several, one].map(({ model }) => model.training!.iterations.at(-1)!.loss);
+    expect(Math.abs(losses[0] / losses[1] - 1)).toBeLessThan(most / 10);
   });
 
   it('takes the coefficients of the best iteration', async () => {

@@ -4,6 +4,7 @@
  * and factors and ratings whose home is the host or files.
  */
 import { describe, expect, it } from 'vitest';
+import { dataSetName, sharedArray } from '../../../engine/partition.ts';
 import { stageNamed } from '../../../engine/plan/physical-plan.ts';
 import { planDevices } from '../../../engine/run/devices.ts';
 import { Holdings } from '../../../engine/run/holdings.ts';
@@ -15,7 +16,7 @@ import { checkAlsParams } from '../../../operators/als/params.ts';
 import { planAls } from '../../../operators/als/plan/plan-als.ts';
 import type { AlsGrid, SideGrid } from '../../../operators/als/plan/problem.ts';
 import { trainAls } from '../../../operators/als/train.ts';
-import { oneBlock } from '../../../operators/ratings/ratings.ts';
+import { oneBlock, type RatingBlock } from '../../../operators/ratings/ratings.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { byPairs, everyNth, isDeep, product } from '../../support/deep.ts';
 import { noGpu } from '../../support/gpu/open-gpu.ts';
@@ -108,16 +109,37 @@ it('a grid is in the plan, with p, q, places and tasks, and in the model', async
 
 /**
  * ALS of 90 users and 40 items drawn by a seed, by a grid: gives the last test RMSE, of implicit data the
- * logarithm of the last loss.
+ * logarithm of the last loss. `attributed`: the ratings are
+ * attributes, too, those of each eighth row the same one.
  */
-function smallAls(seed: number): (session: Session, options: AlsOptions, grid?: AlsGrid) => Promise<number> {
+function smallAls(
+  seed: number,
+  attributed = false,
+): (session: Session, options: AlsOptions, grid?: AlsGrid) => Promise<number> {
   const random = testRandom(seed);
   const rows = Array.from({ length: 90 }, () =>
     Array.from({ length: 40 }, (_, item) => item).filter(() => random() < 0.3),
   );
   const test = rows.map((row) => row.slice(0, 2));
   const data = alsProblem(rows, 40, test);
-  const profile = { users: 90, items: 40, ratings: rows.flat().length, testRatings: test.flat().length };
+  const ratings = rows.flat().length;
+  const sizes = { features: 8, entries: ratings };
+  const profile = {
+    users: 90,
+    items: 40,
+    ratings,
+    testRatings: test.flat().length,
+    ...(attributed && { attributes: { users: sizes, items: sizes } }),
+  };
+  const attributesOf = (block: RatingBlock): RatingBlock => ({
+    ...block,
+    ref: { name: dataSetName('attributes'), partition: 0, version: 0 },
+    indices: sharedArray(Uint32Array, ratings).map((_, at) => block.indices[at] % sizes.features),
+  });
+  const attributes = attributed && {
+    users: attributesOf(oneBlock(data.byUser)),
+    items: attributesOf(oneBlock(data.byItem)),
+  };
   return (session, options, grid) => {
     const params = sizedParams(
       checkAlsParams({ rank: 5, maxIter: 3, solver: 'cholesky', ...options }),
@@ -135,7 +157,12 @@ function smallAls(seed: number): (session: Session, options: AlsOptions, grid?: 
       const devices = planDevices(ctx.executor);
       const plan = planAls(profile, params, devices, await chooseKernels(profile, params, ctx), { grid });
       const { iterations } = await trainAls(
-        { ...data, ...shifts, ...(params.implicitPrefs ? { test: undefined } : {}) },
+        {
+          ...data,
+          ...shifts,
+          ...(attributes && { attributes }),
+          ...(params.implicitPrefs ? { test: undefined } : {}),
+        },
         params,
         { devices: devices.compute, plan: () => plan },
         ctx,
@@ -175,6 +202,11 @@ const homes: Readonly<Record<string, AlsGrid>> = {
   },
 };
 
+/** Grids of whole sides whose ratings come to the device part by part. */
+const staged: Readonly<Record<string, AlsGrid>> = {
+  'whole sides, ratings staged': { users: side(4, { ratings: 'host' }), items: side(3, { ratings: 'host' }) },
+};
+
 /** Grids with rows that every device solves, in place of an exchange. */
 const commonOn = (devices: number): Readonly<Record<string, AlsGrid>> => ({
   'users, most of them': { users: side(devices + 1, { common: 0.8 }), items: side(devices) },
@@ -192,13 +224,15 @@ const commonOn = (devices: number): Readonly<Record<string, AlsGrid>> => ({
 });
 
 describe('homes of factors and ratings, and rows that every device solves, give the same model', () => {
-  const errorOf = smallAls(7);
+  const small = smallAls(7);
+  const drawn = smallAls(7, true);
   const both: AlsOptions[] = [{}, { implicitPrefs: true }];
 
   async function expectGrids(
     on: Session,
     options: AlsOptions,
     given: readonly (readonly [string, AlsGrid])[],
+    errorOf = small,
   ) {
     const whole = await errorOf(session, { precision: 'f32', ...options });
     for (const [name, grid] of given)
@@ -210,8 +244,15 @@ describe('homes of factors and ratings, and rows that every device solves, give 
 
   it.each(both)('on a CPU, %j', async (options) => {
     await expectGrids(session, options, Object.entries(homes));
+    await expectGrids(session, options, Object.entries(staged), drawn);
     for (const fakeDevices of isDeep ? [2, 4] : [2])
-      await expectGrids(await cpuSession({ fakeDevices }), options, Object.entries(commonOn(fakeDevices)));
+      for (const errorOf of [small, drawn])
+        await expectGrids(
+          await cpuSession({ fakeDevices }),
+          options,
+          Object.entries(commonOn(fakeDevices)),
+          errorOf,
+        );
   });
 
   it.skipIf(noGpu)('on GPUs', async () => {
@@ -219,6 +260,8 @@ describe('homes of factors and ratings, and rows that every device solves, give 
     await expectGrids(gpu, {}, everyNth(Object.entries(homes), 5, 3));
     await using gpus = await Session.create({ device: 'gpu', workers: 1, fakeDevices: 2 });
     await expectGrids(gpus, {}, everyNth(Object.entries(commonOn(2)), 3, 1));
+    await expectGrids(gpu, {}, Object.entries(staged), drawn);
+    await expectGrids(gpus, {}, everyNth(Object.entries(commonOn(2)), 3, 1), drawn);
   });
 });
 
