@@ -74,8 +74,14 @@ describe('the plan of als', () => {
   });
 
   it.each([
-    [{ partitionUsers: '2,4' }, 'partitionUsers 2,4 has vertical parts, which cannot be used with attributes'],
-    [{ partitionItems: '3,1' }, 'partitionItems 3,1 has vertical parts, which cannot be used with attributes'],
+    [
+      { partitionUsers: '2,4' },
+      'partitionUsers 2,4 has vertical parts, which cannot be used with attributes',
+    ],
+    [
+      { partitionItems: '3,1' },
+      'partitionItems 3,1 has vertical parts, which cannot be used with attributes',
+    ],
     [{ partitionSums: 'vectors' as const, solver: 'cg' as const }, 'partitionSums vectors acts only if'],
   ])('refuses attributes with %j', (params, text) => {
     expect(() => planAls({ ...movielens, attributes }, alsParams(params), cpu)).toThrow(text);

@@ -100,54 +100,33 @@ export function attributeSets(problem: AlsProblem, side: Side, rows: readonly nu
   const at = allPlaces(problem, side);
   const features = [{ rows: sizes.features, at: [place] }];
   const all = problem.rows[side];
-  const given = (name: string, role: GivenRole, layout: string, bytes: number): AlsDataSet => ({
-    name,
-    role,
-    side,
-    layout,
-    given: true,
-    parts: [{ rows: all, bytes, at: [HOST, place] }],
-  });
+  const given = (name: string, role: GivenRole, layout: string, bytes: number): AlsDataSet => {
+    const parts = [{ rows: all, bytes, at: [HOST, place] }];
+    return { name, role, side, layout, given: true, parts };
+  };
   const inParts = isInParts(problem, side);
   const layoutOfWeights = problem.params.implicitPrefs ? 'row-shifts' : 'rating-block';
   return [
     given(attributesName(side), 'attributes', 'rating-block', blockBytes(all, sizes.entries)),
     ...(inParts ? [given(weightsName(problem, side), 'weights', layoutOfWeights, 4 * (all + 1))] : []),
-    ...targetsOf(problem, side).flatMap(({ columns, layout, ...names }): AlsDataSet[] => [
-      ...(inParts
-        ? [
-            {
-              name: names.whole,
-              role: 'whole',
-              side,
-              layout,
-              columns,
-              derived: true,
-              parts: [{ rows: all, at: [place] }],
-            } satisfies AlsDataSet,
-          ]
-        : []),
-      { name: names.coefficients, role: 'coefficients', side, layout: 'factors', columns, parts: features },
-      {
-        name: names.prior,
-        role: 'prior',
-        side,
-        layout,
-        columns,
-        derived: true,
-        parts: rows.map((own, part) => ({ rows: own, at: at[part] })),
-      },
-      {
-        name: names.work,
-        role: 'work',
-        side,
-        layout: 'factors',
-        columns: workColumns(columns),
-        derived: true,
-        contents: 'any',
-        parts: features,
-      },
-    ]),
+    ...targetsOf(problem, side).flatMap(({ columns, layout, ...names }): AlsDataSet[] => {
+      const set = { side, layout, columns, derived: true };
+      const whole = [{ rows: all, at: [place] }];
+      const fitted = { side, layout: 'factors', parts: features };
+      return [
+        ...(inParts ? [{ ...set, name: names.whole, role: 'whole' as const, parts: whole }] : []),
+        { ...fitted, name: names.coefficients, role: 'coefficients', columns },
+        { ...set, name: names.prior, role: 'prior', parts: rows.map((own, j) => ({ rows: own, at: at[j] })) },
+        {
+          ...fitted,
+          name: names.work,
+          role: 'work',
+          columns: workColumns(columns),
+          derived: true,
+          contents: 'any',
+        },
+      ];
+    }),
   ];
 }
 
