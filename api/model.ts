@@ -13,7 +13,7 @@ import type { RankingEvaluation } from '../operators/evaluation/ranking/evaluate
 import type { DampedMeans } from '../operators/evaluation/rating-facts.ts';
 import { type BadRowPolicy, SelectRatings } from '../operators/ratings/rows/select-ratings.ts';
 import { type Exclusions, exclusionsOf } from '../operators/serving/choose-items.ts';
-import type { FactorModel } from '../operators/serving/factor-model.ts';
+import { type FactorModel, swappedModel } from '../operators/serving/factor-model.ts';
 import { type ColdStart, Predict } from '../operators/serving/predict.ts';
 import { checkOptions, runOptionNames } from './check-options.ts';
 import { type Dataset, requireDataset } from './dataset.ts';
@@ -37,7 +37,13 @@ import { attributeShares } from './serving/attribute-shares.ts';
 import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
 import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
 import { type GivenUser, type RatedItem, recommendFromRatings } from './serving/fold-in-request.ts';
-import { type FoldedCounts, type FoldInOptions, foldInUsers } from './serving/fold-in.ts';
+import {
+  type FoldedCounts,
+  type FoldedItemCounts,
+  foldInItems,
+  type FoldInOptions,
+  foldInUsers,
+} from './serving/fold-in.ts';
 import { type ItemFilters, type ItemFiltersOptions, readItemFilters } from './serving/item-filters.ts';
 import { ratingsOfUser, type RatingsOfUser } from './serving/ratings-of-user.ts';
 import {
@@ -68,6 +74,7 @@ import {
   checkIndexUse,
   idFormsOf,
   idsOf,
+  itemRuleOf,
   type IndexOption,
   preparedIndex,
   ruleOf,
@@ -93,6 +100,13 @@ import type { RankingOptions } from './validation/ranking-options.ts';
 export interface FoldedUsers extends FoldedCounts {
   readonly model: Model;
 }
+
+/** A model with items that were solved from their ratings. */
+export interface FoldedItems extends FoldedItemCounts {
+  readonly model: Model;
+}
+
+const foldInNames = ['regParam', 'onDuplicates', 'onBadRows', ...runOptionNames] as const;
 
 export interface SaveOptions {
   /** Replaces an existing model. */
@@ -570,28 +584,28 @@ export class Model {
    */
   async foldIn(ratings: Dataset, options: FoldInOptions = {}): Promise<FoldedUsers> {
     requireDataset(ratings, 'foldIn');
-    checkOptions(
-      'foldIn',
-      options,
-      ['regParam', 'onDuplicates', 'onBadRows', ...runOptionNames],
-      "{ onDuplicates: 'last' }",
-    );
+    checkOptions('foldIn', options, foldInNames, "{ onDuplicates: 'last' }");
     const { columns, coldStartStrategy, metadata, itemCounts } = this;
-    const parts = {
-      ...this.factors,
-      columns,
-      coldStartStrategy,
-      metadata,
-      itemCounts,
-      session: this.served.session,
-    };
-    return foldInUsers(
-      parts,
-      ruleOf(this.served, options.regParam),
-      ratings,
-      { ...options, priorsOf: (users) => this.#priors?.ofUsers(users) },
-      (made) => new Model(made),
-    );
+    const { session } = this.served;
+    const parts = { ...this.factors, columns, coldStartStrategy, metadata, itemCounts, session };
+    const folding = { rule: ruleOf(this.served, options.regParam), priors: this.#priors };
+    return foldInUsers(parts, folding, ratings, options, (made) => new Model(made));
+  }
+
+  /**
+   * Solves items from their ratings with unchanged users, as `foldIn` solves users: items that the model does
+   * not have, and those that it has by their attributes alone. Each is drawn to what its attributes predict, if
+   * the model has them, else to what is predicted without; items with ratings keep their factors. Returns a new
+   * model with all items, without an index of lists. Unlike `update`, no other factors change.
+   */
+  async foldInItems(ratings: Dataset, options: FoldInOptions = {}): Promise<FoldedItems> {
+    requireDataset(ratings, 'foldInItems');
+    checkOptions('foldInItems', options, foldInNames, "{ onDuplicates: 'last' }");
+    const rule = itemRuleOf(this.served, options.regParam);
+    const ofItems = this.attributes?.item;
+    const priors = ofItems && new ModelPriors(ofItems, swappedModel(this.factors), this.itemCounts);
+    const parts = { ...this.#parts, ...this.factors };
+    return foldInItems(parts, { rule, priors }, ratings, options, (made) => new Model(made));
   }
 
   /**

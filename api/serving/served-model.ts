@@ -114,7 +114,13 @@ export function idFormsOf(
  */
 export function ruleOf({ factors, rank, metadata, searches }: RequestedModel, regParam?: number): UserRule {
   searches.requireOpen();
-  return userRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), regParam);
+  return userRule(metadata, rank, () => meanOfColumn(factors.userFactors, factors.rank, rank), { regParam });
+}
+
+/** The rule by which new items are solved. */
+export function itemRuleOf({ rank, metadata, searches }: RequestedModel, regParam?: number): UserRule {
+  searches.requireOpen();
+  return userRule(metadata, rank, () => 0, { regParam, solves: 'items' });
 }
 
 function meanOfColumn(values: Float32Array, width: number, column: number): number {

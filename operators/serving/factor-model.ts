@@ -83,6 +83,21 @@ export async function placeFactors(
   return refs;
 }
 
+/** The model with users and items exchanged. */
+export function swappedModel(model: FactorModel): FactorModel {
+  return {
+    rank: model.rank,
+    users: model.items,
+    items: model.users,
+    get userFactors() {
+      return model.itemFactors;
+    },
+    get itemFactors() {
+      return model.userFactors;
+    },
+  };
+}
+
 /** The factors of a model's items, for work that needs a few rows of them. */
 export interface ItemRows {
   /** Numbers of a row, with biases. */

@@ -30,9 +30,12 @@ import { type Found, maskInput, searchParams, type SearchRequest } from './searc
 
 /**
  * The regularization and weights with which training computed the users' factors from the item factors. Users
- * that are added to the model later are computed in the same way.
+ * that are added to the model later are computed in the same way, and items from the users' factors: the model
+ * then has its sides swapped, and what is called user here is an item.
  */
 export interface UserRule extends RowRule {
+  /** Default: users. */
+  readonly solves?: 'items';
   /** Weights of implicit ratings; undefined for explicit ones. */
   readonly weight?: ValueWeight;
 }
@@ -45,23 +48,26 @@ const LEAST_LAMBDA = 0.001;
 
 /**
  * The rule (see UserRule) of a trained or loaded model, from its metadata. `meanBias` returns μ + β of the
- * average user; it is used for models that do not store μ. Throws UsageError for a model without λ, such as
- * Spark's, unless `regParam` is given.
+ * average user; it is used for models that do not store μ. For items μ is 0, since the users' biases contain it.
+ * Throws UsageError for a model without λ, such as Spark's, unless `regParam` is given.
  */
 export function userRule(
   metadata: JsonObject,
   rank: number,
   meanBias: () => number,
-  regParam: number | undefined,
+  { regParam, solves }: { readonly regParam?: number | undefined; readonly solves?: 'items' | undefined },
 ): UserRule {
   const params = (metadata.params ?? {}) as JsonObject;
-  const lambda = Math.max(lambdaOf(params, regParam), LEAST_LAMBDA);
+  const { regParamUsers, regParamItems } = params;
+  const own = solves === 'items' ? regParamItems : regParamUsers;
+  const lambda = Math.max(lambdaOf(params, regParam ?? own), LEAST_LAMBDA);
   const offset = offsetOf(params, metadata);
   const rule = {
     rank,
     nonnegative: params.nonnegative === true,
     lambda,
     exponent: numberOr(params.regExponent, 1),
+    ...(solves && { solves }),
   };
   if (params.implicitPrefs === true) {
     const alpha = numberOr(params.alpha, 1);
@@ -71,13 +77,13 @@ export function userRule(
   }
   if (params.biases !== true) return { ...rule, offset };
   const deviation = deviationOf(metadata);
-  const mean = numberOr(metadata.meanRating, Number.NaN);
-  const [damping] = [params.biasDamping].flat();
+  const mean = solves === 'items' ? 0 : numberOr(metadata.meanRating, Number.NaN);
+  const dampings = [params.biasDamping].flat();
   return {
     ...rule,
     offset,
     mean: Number.isNaN(mean) ? meanBias() : mean,
-    damping: numberOr(damping, 0),
+    damping: numberOr(solves === 'items' ? dampings.at(-1) : dampings[0], 0),
     // SGD scales ratings to standard deviation 1 and regularizes biases and factors by the same λ. In the
     // ratings' own scale, with standard deviation σ, that is λ for factors and λ / σ for biases.
     biasLambda: metadata.algorithm === 'sgd' && deviation > 0 ? lambda / deviation : lambda,
@@ -98,8 +104,8 @@ function deviationOf(metadata: JsonObject): number {
   return numberOr(metadata.ratingDeviation, Number.NaN);
 }
 
-function lambdaOf(params: JsonObject, given: number | undefined): number {
-  const lambda = given ?? numberOr(params.regParamUsers, numberOr(params.regParam, Number.NaN));
+function lambdaOf(params: JsonObject, given: Json | undefined): number {
+  const lambda = numberOr(given, numberOr(params.regParam, Number.NaN));
   if (Number.isNaN(lambda))
     throw new UsageError('the model does not contain the λ of its training', {
       advice: 'Give regParam',
@@ -127,18 +133,26 @@ interface KnownRatings extends LaterRatings {
   /** Number of users without a rating of a known item, and number of ratings of unknown items. */
   readonly withoutItems: number;
   readonly coldRatings: number;
+  /** Number of users who are not to be solved. */
+  readonly left: number;
 }
 
 /**
- * Removes ratings of unknown items from a block, in place. `users` and `items` are the block's own ids; the
- * result's columns are positions in the model.
+ * Removes ratings of unknown items from a block, in place, and users for whom `isLeft` is true. `users` and
+ * `items` are the block's own ids; the result's columns are positions in the model.
  */
 export function knownRatings(
   {
     users,
     items,
     byUser,
-  }: { readonly users: KeyColumn; readonly items: KeyColumn; readonly byUser: RatingBlock },
+    isLeft = () => false,
+  }: {
+    readonly users: KeyColumn;
+    readonly items: KeyColumn;
+    readonly byUser: RatingBlock;
+    readonly isLeft?: (row: number) => boolean;
+  },
   model: FactorModel,
   { implicit }: UserRule,
 ): KnownRatings {
@@ -153,8 +167,14 @@ export function knownRatings(
   const kept = sharedArray(Int32Array, rows + 1);
   const rowOf: number[] = [];
   let next = 0;
+  let [left, leftRatings] = [0, 0];
   for (let row = 0; row < rows; row++) {
     const start = next;
+    if (isLeft(row)) {
+      left++;
+      leftRatings += offsets[row + 1] - offsets[row];
+      continue;
+    }
     for (let k = offsets[row]; k < offsets[row + 1]; k++) {
       const column = columnOf[indices[k]];
       // In implicit data, a rating of 0 is the same as no rating.
@@ -166,7 +186,7 @@ export function knownRatings(
     rowOf.push(row);
     kept[rowOf.length] = next;
   }
-  const coldRatings = indices.length - next;
+  const coldRatings = indices.length - next - leftRatings;
   const block = {
     ref: partitionRef(dataSetName('known-ratings')),
     rows: rowOf.length,
@@ -179,8 +199,9 @@ export function knownRatings(
     users: takeKeys(users, rowOf),
     block,
     items: known,
-    withoutItems: rows - rowOf.length,
+    withoutItems: rows - left - rowOf.length,
     coldRatings,
+    left,
   };
 }
 
@@ -211,7 +232,7 @@ export interface FixedItems {
   readonly gram: ((signal: AbortSignal) => Promise<Float32Array>) | undefined;
 }
 
-/** Factors of users in the layout of the model: [x], or with biases [x, β + μ, 1]. */
+/** Factors of users in the layout of the model: [x], or with biases [x, β + μ, 1]; of items [θ, 1, γ]. */
 export interface SolvedUsers {
   readonly values: Float32Array;
   /** The block's row of each solved user. Rows without a finite solution are left out. */
@@ -279,12 +300,13 @@ export async function solveUsers(
 /** The users' priors as the solver takes them: factors, and biases without μ. */
 function drawnTo(
   { block: { rows }, priors }: Pick<LaterRatings, 'block' | 'priors'>,
-  { model, rule: { rank, mean } }: Pick<FixedItems, 'model' | 'rule'>,
+  { model, rule }: Pick<FixedItems, 'model' | 'rule'>,
 ): Pick<GivenRows, 'prior' | 'priorBias'> {
   if (priors === undefined) return {};
+  const { rank, mean } = rule;
   const all = Uint32Array.from({ length: rows }, (_, row) => row);
   const columnsOf = (first: number, count: number) => takeRows(priors, model.rank, all, { first, count });
-  const biases = mean === undefined ? undefined : columnsOf(rank, 1);
+  const biases = mean === undefined ? undefined : columnsOf(biasColumn(rule).solved, 1);
   biases?.forEach((bias, row) => (biases[row] = bias - (mean ?? 0)));
   return { prior: columnsOf(0, rank), priorBias: biases };
 }
@@ -380,18 +402,29 @@ export function rowOf(values: ArrayLike<number>): RatingBlock {
   };
 }
 
+/** The columns of a model with biases that have those of the rows that are solved, and of the fixed side. */
+function biasColumn({ rank, solves }: UserRule) {
+  const [users, items] = [rank, rank + 1];
+  return solves === 'items' ? { solved: items, fixed: users } : { solved: users, fixed: items };
+}
+
 /** The biases of items. */
 function biasesOf(
   positions: Uint32Array,
   { model, rule }: FixedItems,
   ctx: ExecutionContext,
 ): Promise<Float32Array> {
-  return model.read(positions, { first: rule.rank + 1, count: 1 }, ctx.signal);
+  return model.read(positions, { first: biasColumn(rule).fixed, count: 1 }, ctx.signal);
 }
 
 /** Replaces ratings by the weights of implicit data. */
-function weighted({ block, items }: LaterRatings, { rule: { weight }, itemCounts }: FixedItems): RatingBlock {
-  if (weight) weighBlock(block, weight, (column) => itemCounts?.[items[column]] ?? 0);
+function weighted(
+  { block, items }: LaterRatings,
+  { rule: { weight, solves }, itemCounts }: FixedItems,
+): RatingBlock {
+  const ofColumn = (column: number) => itemCounts?.[items[column]] ?? 0;
+  const ofRow = (_: number, row: number) => block.offsets[row + 1] - block.offsets[row];
+  if (weight) weighBlock(block, weight, solves === 'items' ? ofRow : ofColumn);
   return block;
 }
 
@@ -399,9 +432,11 @@ function weighted({ block, items }: LaterRatings, { rule: { weight }, itemCounts
 function modelRows(
   factors: Float32Array,
   biases: Float32Array | undefined,
-  { rank, mean = 0 }: UserRule,
+  rule: UserRule,
   width: number,
 ): SolvedUsers {
+  const { rank, mean = 0 } = rule;
+  const column = biasColumn(rule);
   const count = factors.length / rank;
   const rows: number[] = [];
   const values = sharedArray(Float32Array, count * width);
@@ -412,8 +447,8 @@ function modelRows(
     for (let k = 0; k < rank; k++) sum += values[at + k] = factors[row * rank + k];
     if (!Number.isFinite(sum)) continue;
     if (biases) {
-      values[at + rank] = biases[row] + mean;
-      values[at + rank + 1] = 1;
+      values[at + column.solved] = biases[row] + mean;
+      values[at + column.fixed] = 1;
     }
     rows.push(row);
   }

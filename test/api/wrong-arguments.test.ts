@@ -91,6 +91,7 @@ const tables: Readonly<
       update: [ratings, {}],
       planUpdate: [ratings, {}],
       foldIn: [ratings, {}],
+      foldInItems: [ratings, {}],
       exclusions: [ratings, {}],
       save: [join(folder, 'again'), { overwrite: true }],
       exportFactors: [join(folder, 'export'), { overwrite: true }],

@@ -214,17 +214,18 @@ function itemCountsOf(counts: Int32Array | Uint32Array): Partition {
 
 /**
  * Replaces the ratings of one block by their weights, in place. `countAt`: the number of ratings of a
- * rating's item, by the rating's column in the block.
+ * rating's item, by the rating's column and row in the block.
  */
 export function weighBlock(
-  { offsets, indices, values }: RatingBlock,
+  { rows, offsets, indices, values }: RatingBlock,
   weight: ValueWeight,
-  countAt: (column: number) => number,
+  countAt: (column: number, row: number) => number,
 ): void {
   if (weight.form !== 'bm25') mapValues(values, values, (rating) => weightOf(weight, rating, 1));
   else
-    for (let k = offsets[0]; k < offsets[offsets.length - 1]; k++)
-      values[k] = weightOf(weight, values[k], countAt(indices[k]));
+    for (let row = 0; row < rows; row++)
+      for (let k = offsets[row]; k < offsets[row + 1]; k++)
+        values[k] = weightOf(weight, values[k], countAt(indices[k], row));
 }
 
 function withWeights(block: RatingBlock, weights: Float32Array): RatingBlock {

@@ -40,6 +40,18 @@ export interface IndexedRatings {
   readonly room?: PairRoom;
 }
 
+/** The same ratings with users and items exchanged. */
+export function swappedRatings({
+  users,
+  items,
+  userCounts,
+  itemCounts,
+  ...rest
+}: IndexedRatings): IndexedRatings {
+  const ids = { users: items, items: users, userCounts: itemCounts, itemCounts: userCounts };
+  return { ...rest, ...ids, swapped: rest.swapped !== true };
+}
+
 /**
  * Numbers the users and items of all chunks together: each id gets its position among all sorted ids, and each
  * chunk a map from its own codes to these positions. The chunks' ids are freed. `spilled`: the chunks are in

@@ -1,8 +1,9 @@
 /** Users who are solved from ratings are drawn to what their attributes predict, as in float64. */
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { keysOfIds } from '../../../engine/keys/find-id.ts';
 import type { GivenUser, RatedItem } from '../../../api/serving/fold-in-request.ts';
-import { ALS, type AlsOptions, type Model, UsageError } from '../../../index.ts';
+import { ALS, type AlsOptions, Model, UsageError } from '../../../index.ts';
 import { cpuSession } from '../../support/cpu-session.ts';
 import { eliminate } from '../../support/reference/als.ts';
 import { randomRatings } from '../../support/ratings.ts';
@@ -11,6 +12,7 @@ import { temporaryFolder } from '../../support/temporary-folder.ts';
 const session = await cpuSession();
 const folder = temporaryFolder();
 const RANK = 4;
+const LAMBDA = 0.3;
 const triples = randomRatings(71, 60, 40, 1100);
 const ids = [...new Set(triples.map(({ user }) => user))];
 const drinks = ['tea', 'coffee', 'cocoa'];
@@ -45,8 +47,6 @@ const kinds: Readonly<Record<string, AlsOptions>> = {
     weight: 'spark',
   },
 };
-
-const LAMBDA = 0.3;
 
 async function fit(options: AlsOptions): Promise<Model> {
   const als = new ALS({
@@ -92,17 +92,44 @@ function predictedRow(model: Model, drink: string | undefined, age: number | und
   return sum;
 }
 
-/** The user [x, β + μ, 1] in float64, by a dense system. */
-function solved(model: Model, ratings: readonly RatedItem[], prior: readonly number[]): number[] {
-  const { meanRating = 0, ratingDeviation = 0 } = model.metadata as Readonly<Record<string, number>>;
+/** What a side is solved from, in float64. */
+interface Fixed {
+  /** The rows of the other side, by id, and which of them have ratings. */
+  readonly rowOf: (id: number) => readonly number[];
+  readonly rated: readonly number[];
+  /** Where the model has biases: the columns of the solved side's own, and of the fixed side's. */
+  readonly own: 0 | 1;
+  readonly mean: number;
+}
+
+/** What is added to the diagonal, of factors and of the bias. */
+function penaltyOf(
+  { metadata }: Model,
+  { n, ratings, side }: { readonly n: number; readonly ratings: number; readonly side: 0 | 1 },
+): [number, number] {
+  const { regExponent = 1, regOffset = 0, biasDamping = 0 } = metadata.params as AlsOptions;
+  const damping = [biasDamping, biasDamping].flat()[side];
+  return [
+    LAMBDA * n ** regExponent + regOffset * Number(metadata.ratingDeviation ?? 0),
+    LAMBDA * ratings + damping,
+  ];
+}
+
+/** The row of a user, [x, β + μ, 1], or of an item, [θ, 1, γ], by a dense system. */
+function solvedRow(
+  model: Model,
+  ratings: readonly { readonly id: number; readonly rating: number }[],
+  prior: readonly number[],
+  { rowOf, rated, own: side, mean }: Fixed,
+): number[] {
   const params = model.metadata.params as AlsOptions;
-  const { values, ids: items } = model.itemArrays;
-  const [width, rank] = [model.features, model.rank];
-  const rowOf = (at: number) => Array.from(values.subarray(at * width, (at + 1) * width));
+  const { rank } = model;
+  const [own, other] = [rank + side, rank + 1 - side];
   const biases = params.biases && !params.implicitPrefs;
   const size = rank + (biases ? 1 : 0);
   const a = Array.from({ length: size }, () => new Float64Array(size + 1));
-  const add = (theta: readonly number[], weight: number, target: number) => {
+  const add = (fixed: readonly number[], weight: number, target: number) => {
+    const theta = [...fixed.slice(0, rank), 1];
     for (let i = 0; i < size; i++) {
       for (let j = 0; j < size; j++) a[i][j] += weight * theta[i] * theta[j];
       a[i][size] += target * theta[i];
@@ -111,23 +138,53 @@ function solved(model: Model, ratings: readonly RatedItem[], prior: readonly num
   const alpha = Number(params.alpha ?? 1);
   const base = params.unobservedWeight === undefined ? 1 : 0;
   const unobserved = params.unobservedWeight ?? 1;
-  const rated = Array.from(items.keys()).flatMap((at) => (model.itemCounts?.[at] === 0 ? [] : [at]));
-  if (params.implicitPrefs) for (const at of rated) add(rowOf(at), unobserved, 0);
-  for (const { item, rating = 1 } of ratings) {
-    const row = rowOf(items.indexOf(item as never));
+  if (params.implicitPrefs) for (const id of rated) add(rowOf(id), unobserved, 0);
+  for (const { id, rating } of ratings) {
+    const row = rowOf(id);
     if (params.implicitPrefs) add(row, alpha * rating, base + alpha * rating);
-    else add(row, 1, rating - (biases ? meanRating + row[rank + 1] : 0));
+    else add(row, 1, rating - (biases ? mean + row[other] : 0));
   }
   const n = ratings.length + (params.implicitPrefs && base === 0 ? unobserved * rated.length : 0);
-  const shift = LAMBDA * n ** (params.regExponent ?? 1) + (params.regOffset ?? 0) * ratingDeviation;
-  const own = [...prior.slice(0, rank), ...(biases ? [prior[rank] - meanRating] : [])];
-  own.forEach((one, i) => {
-    const by = i < rank ? shift : LAMBDA * ratings.length + ([params.biasDamping].flat()[0] ?? 0);
+  const [shift, biasShift] = penaltyOf(model, { n, ratings: ratings.length, side });
+  [...prior.slice(0, rank), ...(biases ? [prior[own] - mean] : [])].forEach((one, i) => {
+    const by = i < rank ? shift : biasShift;
     a[i][i] += by;
     a[i][size] += by * one;
   });
   const x = Array.from(eliminate(a, size));
-  return biases ? [...x.slice(0, rank), x[rank] + meanRating, 1] : x;
+  if (!biases) return x;
+  return side === 0 ? [...x.slice(0, rank), x[rank] + mean, 1] : [...x.slice(0, rank), 1, x[rank]];
+}
+
+const rowAt = (arrays: Model['userArrays'], id: number): number[] => {
+  const at = arrays.ids.indexOf(id as never) * arrays.columns;
+  return Array.from(arrays.values.subarray(at, at + arrays.columns));
+};
+
+/** A user who is drawn to a prior. */
+function solved(model: Model, ratings: readonly RatedItem[], prior: readonly number[]): number[] {
+  return solvedRow(
+    model,
+    ratings.map(({ item, rating = 1 }) => ({ id: Number(item), rating })),
+    prior,
+    {
+      rowOf: (id) => rowAt(model.itemArrays, id),
+      rated: [...new Set(triples.map(({ item }) => item))],
+      own: 0,
+      mean: Number(model.metadata.meanRating ?? 0),
+    },
+  );
+}
+
+/** An item that is drawn to a prior. */
+function solvedItem(
+  model: Model,
+  ratings: readonly { readonly user: number; readonly rating: number }[],
+  prior: readonly number[],
+): number[] {
+  const given = ratings.map(({ user, rating }) => ({ id: user, rating }));
+  const rowOf = (id: number) => rowAt(model.userArrays, id);
+  return solvedRow(model, given, prior, { rowOf, rated: ids, own: 1, mean: 0 });
 }
 
 const close = (found: ArrayLike<number>, wanted: readonly number[]) => {
@@ -251,6 +308,43 @@ describe.each(Object.entries(kinds))('a model with attributes of users, %s', asy
     expect(await model.explain([], 5001)).toMatchObject({ known: false, contributions: [] });
   });
 
+  it('solves items from their ratings, drawn to their attributes', async () => {
+    const raters = ids.slice(5, 12).map((user, at) => ({ user, rating: 1 + (at % 5) }));
+    const [warm] = triples;
+    const rows = [
+      ...raters.map((row) => ({ ...row, item: 5002 })),
+      ...raters.slice(2).map((row) => ({ ...row, item: 7000 })),
+      { user: 77_777, item: 5002, rating: 3 },
+      { user: 77_777, item: 7001, rating: 3 },
+      { ...warm, rating: warm.rating + 1 },
+    ];
+    const { model: made, ...counts } = await model.foldInItems(dataOf(rows));
+    expect(counts).toEqual({ items: 2, kept: 1, withoutUsers: 1, ratings: 12, coldRatings: 2 });
+    expect(made.itemCount).toBe(model.itemCount + 1);
+    const row = (item: number) => rowAt(made.itemArrays, item);
+    close(row(5002), solvedItem(model, raters, rowAt(model.itemArrays, 5002)));
+    const constant = model.itemCoefficients?.get(0)?.toJSON().coefficients as Float32Array;
+    close(row(7000), solvedItem(model, raters.slice(2), Array.from(constant)));
+    for (const item of [warm.item, 5001]) expect(row(item)).toEqual(rowAt(model.itemArrays, item));
+    const countOf = (item: number) => made.itemCounts?.[made.itemArrays.ids.indexOf(item as never)];
+    expect([countOf(5001), countOf(5002), countOf(7000)]).toEqual([0, 7, 5]);
+    expect(made.userArrays.values).toEqual(model.userArrays.values);
+    // It has ratings now, and keeps its factors; its attributes are known as before.
+    const again = await made.foldInItems(dataOf(rows.slice(0, 3)));
+    expect([again.items, again.kept]).toEqual([0, 1]);
+    expect(rowAt(again.model.itemArrays, 5002)).toEqual(row(5002));
+    expect((await made.explain({ user: 9001, ratings }, 5002)).itemAttributes).toHaveLength(1);
+    // A loaded model does the same.
+    await made.save(join(folder, 'items'), { overwrite: true });
+    const loaded = await session.loadModel(join(folder, 'items'));
+    expect(rowAt(loaded.itemArrays, 5002)).toEqual(row(5002));
+    const later = await loaded.foldInItems(dataOf(raters.map((one) => ({ ...one, item: 5001 }))));
+    close(rowAt(later.model.itemArrays, 5001), solvedItem(model, raters, rowAt(model.itemArrays, 5001)));
+    await expect(
+      model.foldInItems(session.fromRows([{ user: ids[0], item: 'x', rating: 1 }])),
+    ).rejects.toThrow('ids are utf8 here, but int32');
+  });
+
   it('refuses attributes that it does not have, and values that do not fit', async () => {
     const bad: readonly [unknown, string][] = [
       [{ drnk: 'tea' }, 'attributes has the unknown field "drnk". Is it drink?'],
@@ -278,3 +372,40 @@ it('a model without attributes of users refuses attributes of a request', async 
     'userAttributes',
   );
 });
+
+it.each(['bm25', 'raw', 'auto'] as const)(
+  'a model without attributes solves items again as the training has them: clicks, weights of %s',
+  async (weight) => {
+    const clicks = triples.map((row) => ({ ...row, rating: 1 + (row.rating % 2) }));
+    const options = {
+      implicitPrefs: true,
+      weight,
+      alpha: 5,
+      rank: 5,
+      regParam: 0.07,
+      seed: 2,
+      solver: 'cholesky',
+    } as const;
+    const { item } = triples[0];
+    const all = await new ALS({ ...options, maxIter: 40 }).fit(dataOf(clicks));
+    // The same model without the ratings of one item.
+    const [{ values, ids: items }, at] = [all.itemArrays, all.itemArrays.ids.indexOf(item as never)];
+    const counts = all.itemCounts?.map((count, k) => (k === at ? 0 : count));
+    const cold = new Model({
+      rank: 5,
+      users: keysOfIds(Array.from(all.userArrays.ids as Int32Array), 'int32'),
+      items: keysOfIds(Array.from(items as Int32Array), 'int32'),
+      userFactors: all.userArrays.values,
+      itemFactors: values.map((one, k) => (Math.floor(k / 5) === at ? 0 : one)),
+      itemCounts: counts,
+      columns: all.columns,
+      coldStartStrategy: 'nan',
+      session,
+      metadata: all.metadata,
+    });
+    const { model: made, kept } = await cold.foldInItems(dataOf(clicks));
+    expect(kept).toBe(all.itemCount - 1);
+    const wanted = rowAt(all.itemArrays, item);
+    rowAt(made.itemArrays, item).forEach((one, k) => expect(one).toBeCloseTo(wanted[k], 2));
+  },
+);
