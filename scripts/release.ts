@@ -1,5 +1,6 @@
 /**
  * `npm run release`: builds all files of a release in build/release, with SHA256SUMS and provenance.json.
+ * With `--spark` only the jars of the plugin for Spark and the wheel for PySpark.
  * Needs Java 17, Maven, Python 3 with pip, and the network for what Maven and pip do not have yet.
  */
 import { execFileSync } from 'node:child_process';
@@ -26,19 +27,22 @@ if (changed !== '' && !process.argv.includes('--allow-changes'))
 
 rmSync(target, { recursive: true, force: true });
 mkdirSync(target, { recursive: true });
+const isWhole = !process.argv.includes('--spark');
 // Also builds: package.json has the script prepack.
-run('npm', ['pack', '--silent', '--pack-destination', target]);
+if (isWhole) run('npm', ['pack', '--silent', '--pack-destination', target]);
 const jars = buildJars(run);
 for (const jar of Object.values(jars) as string[]) cpSync(jar, join(target, basename(jar)));
 const wheel = buildWheel(run, { jars, folder: join(root, 'build/spark/wheel') });
 cpSync(wheel, join(target, basename(wheel)));
-for (const one of buildPythonWheels(run, join(root, 'build/python/wheel')))
-  cpSync(one, join(target, basename(one)));
-run('spark/make-archive.sh', [
-  join(target, `factorflow-${version}.tgz`),
-  join(target, `factorflow-${version}-${process.platform}-${process.arch}.tar.gz`),
-  process.execPath,
-]);
+if (isWhole) {
+  for (const one of buildPythonWheels(run, join(root, 'build/python/wheel')))
+    cpSync(one, join(target, basename(one)));
+  run('spark/make-archive.sh', [
+    join(target, `factorflow-${version}.tgz`),
+    join(target, `factorflow-${version}-${process.platform}-${process.arch}.tar.gz`),
+    process.execPath,
+  ]);
+}
 
 const files = readdirSync(target).sort();
 const sums = files.map((name) => ({ name, bytes: statSync(join(target, name)).size, sha256: sha256(name) }));
