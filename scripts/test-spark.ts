@@ -53,7 +53,7 @@ const parity = ['local[2]', '2,1,1024'].flatMap((master) => [
 const sparksOwn = 'test_als_cases.py test_als_lists.py test_doctest.py';
 /** Tests that need one version only. */
 const others: readonly TestRun[] = [
-  runOf(newest, 'classic', 'local[2]', `test_data.py test_reach.py ${sparksOwn}`),
+  runOf(newest, 'classic', 'local[2]', `test_data.py test_reach.py test_same_seed.py ${sparksOwn}`),
   runOf(newest, 'classic', 'local[1]', 'test_import.py'),
   runOf(newest, 'classic', '2,1,1024', 'test_ends.py'),
   runOf(newest, 'connect', 'local[2]', 'test_ends.py'),
@@ -63,7 +63,7 @@ const others: readonly TestRun[] = [
 /** Parameters, SGD, summaries, recommendations and the cases of Spark itself on the other versions. */
 const otherVersions = versions
   .filter((version) => version !== newest)
-  .map((version) => runOf(version, 'classic', 'local[2]', `test_reach.py ${sparksOwn}`));
+  .map((version) => runOf(version, 'classic', 'local[2]', `test_reach.py test_same_seed.py ${sparksOwn}`));
 /** Spark's own cases through Connect. */
 const ofConnect = connectVersions.map((version) => runOf(version, 'connect', 'local[2]', sparksOwn));
 /** Executors with each later Java. Spark 3.5 knows none of them. */

@@ -3,7 +3,7 @@ import { rootSource, runInto } from '../../engine/stream/logical-plan.ts';
 import { type AlsParams, wantedRecency } from '../../operators/als/als-params.ts';
 import { fitAls } from '../../operators/als/fit.ts';
 import { chooseKernels, NO_SIZES } from '../../operators/als/kernel-choices.ts';
-import { checkAlsParams } from '../../operators/als/params.ts';
+import { alsDefaults, checkAlsParams } from '../../operators/als/params.ts';
 import { planFit } from '../../operators/als/plan/ratings-home.ts';
 import { orPlanned } from '../../operators/planner/memory-budget.ts';
 import type { RatingsProfile } from '../../operators/planner/sizes.ts';
@@ -29,6 +29,9 @@ import { unratedAsOnes } from './unrated-as-ones.ts';
  * name is an error.
  */
 export interface AlsOptions extends Partial<AlsParams>, RatingOptions, AttributesOptions {}
+
+/** The largest rank at which `ALS.spark` solves rows exactly: there an iteration takes at most twice the time. */
+const EXACT_AS_SPARK = 64;
 
 /**
  * Alternating least squares, by default with biases: docs/measured/quality.md. Immutable; `fit` may run many
@@ -68,18 +71,21 @@ export class ALS {
   }
 
   /**
-   * ALS with Spark's defaults: no biases, λ 0.1 times a row's ratings, Spark's zero-mean initial factors, six
-   * steps where rows are solved by conjugate gradients, and for implicit data α 1 and ratings as weights
-   * (`weight: 'spark'`). Its models have Spark's form: a row has exactly `rank` features. `options` may
+   * ALS with Spark's defaults: no biases, λ 0.1 times a row's ratings, Spark's zero-mean initial factors, and
+   * for implicit data α 1 and ratings as weights (`weight: 'spark'`). Rows are solved exactly, as Spark solves
+   * them, at ranks up to 64; at larger ranks, or with `cgSteps` or `partitionSums`, the solver is
+   * `auto`, with six steps of conjugate gradients. Its models have Spark's form: a row has exactly `rank` features. `options` may
    * override any parameter.
    */
   static spark(options: AlsOptions = {}): ALS {
     requireOptions('ALS.spark', options);
+    const { rank = alsDefaults.rank, cgSteps, partitionSums } = options;
+    const isExact = rank <= EXACT_AS_SPARK && cgSteps === undefined && partitionSums === undefined;
     return new ALS({
       biases: false,
       regParam: 0.1,
       start: 'spark',
-      cgSteps: 6,
+      ...(isExact ? { solver: 'cholesky' } : { cgSteps: 6 }),
       ...(options.implicitPrefs ? { alpha: 1, weight: 'spark', regExponent: 1 } : {}),
       ...options,
     });

@@ -204,6 +204,15 @@ describe('ALS parameters', () => {
       biases: false,
       regOffset: 0,
     });
+    const solverOf = (options: AlsOptions) => ALS.spark(options).params.solver;
+    expect([{}, { rank: 64 }, { implicitPrefs: true }].map(solverOf)).toEqual(Array(3).fill('cholesky'));
+    const others: AlsOptions[] = [
+      { rank: 65 },
+      { cgSteps: 3 },
+      { partitionSums: 'vectors' },
+      { solver: 'auto' },
+    ];
+    expect(others.map(solverOf)).toEqual(Array(4).fill('auto'));
     expect(columns).toMatchObject({ user: 'user', item: 'item', rating: 'rating' });
     expect(coldStartStrategy).toBe('nan');
   });
