@@ -95,11 +95,14 @@ describe.skipIf(noGpu)('a GPU device that tunes', () => {
     expect(chooseUpdate(device.adapter, problem).variant).toMatch(/^tiled/);
   });
 
-  it.each([{}, { biases: false, implicit: true }])('times variants that draw rows to priors: %j', async (of) => {
-    const tuning = await tuned({ ...problem, ...of, prior: true }, 'thorough');
-    expect(tuning!.times.length).toBeGreaterThan(1);
-    for (const { variant, problem: failure } of tuning!.times) expect(failure, variant).toBeUndefined();
-  });
+  it.each([{}, { biases: false, implicit: true }])(
+    'times variants that draw rows to priors: %j',
+    async (of) => {
+      const tuning = await tuned({ ...problem, ...of, prior: true }, 'thorough');
+      expect(tuning!.times.length).toBeGreaterThan(1);
+      for (const { variant, problem: failure } of tuning!.times) expect(failure, variant).toBeUndefined();
+    },
+  );
 
   it('times a sample of a larger block', async () => {
     const params = {
