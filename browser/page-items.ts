@@ -2,7 +2,7 @@ import type { RemoteItems } from '../api/serving/served-model.ts';
 import { sharedArray } from '../engine/partition.ts';
 import type { ExecutionContext } from '../engine/run/context.ts';
 import { takeRows } from '../operators/serving/factor-model.ts';
-import { gramOfItems } from '../operators/serving/solve-users.ts';
+import { gramOfItems, type GramWeights } from '../operators/serving/solve-users.ts';
 import { BlockCache, type CachedFile } from './cached-file.ts';
 import type { PartFile } from './feature-rows.ts';
 import type { PageLists } from './page-lists.ts';
@@ -84,11 +84,11 @@ export class PageItems implements RemoteItems {
   }
 
   /** From the index, if it has the matrix; else from all factors. */
-  async gram(unobserved: number, ctx: ExecutionContext): Promise<Float32Array> {
+  async gram(weights: GramWeights, ctx: ExecutionContext): Promise<Float32Array> {
     const lists = this.#loaded ? undefined : await this.openLists(ctx.signal);
-    const stored = await lists?.gram(unobserved, ctx.signal);
+    const stored = await lists?.gram(weights.unobserved, ctx.signal);
     if (stored) return stored;
     const itemFactors = await this.load(ctx.signal);
-    return gramOfItems({ itemFactors, rank: this.rank }, { unobserved }, ctx);
+    return gramOfItems({ itemFactors, rank: this.rank }, weights, ctx);
   }
 }

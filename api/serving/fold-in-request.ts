@@ -100,9 +100,9 @@ export function requestRatings(
 /** The item factors of a model, as the solver takes them. The Gram matrix is computed once for all requests. */
 export function fixedItems(served: RequestedModel, rule: UserRule): FixedItems {
   const { factors, itemCounts, searches, remoteItems } = served;
-  const { unobserved = 0 } = rule.implicit ?? {};
+  const weights = { unobserved: rule.implicit?.unobserved ?? 0, counts: itemCounts };
   const make = (ctx: ExecutionContext) =>
-    remoteItems?.gram(unobserved, ctx) ?? gramOfItems(factors, { unobserved, counts: itemCounts }, ctx);
+    remoteItems?.gram(weights, ctx) ?? gramOfItems(factors, weights, ctx);
   const gram = rule.implicit && ((signal: AbortSignal) => searches.gram(make, signal));
   return { model: itemRowsOf(served), itemCounts, rule, gram };
 }

@@ -14,7 +14,7 @@ import type {
   SearchSpace,
   ListIndex,
 } from '../../operators/serving/search.ts';
-import { type UserRule, userRule } from '../../operators/serving/solve-users.ts';
+import { type GramWeights, type UserRule, userRule } from '../../operators/serving/solve-users.ts';
 import type { RequestSession, RunOptions } from '../run-session.ts';
 import type { Searches } from './searches.ts';
 
@@ -83,7 +83,7 @@ export interface UserPrior {
 /** Item factors that are read as requests need them. */
 export interface RemoteItems extends ItemRows {
   /** The matrix of gramOfItems. */
-  gram(unobserved: number, ctx: ExecutionContext): Promise<Float32Array>;
+  gram(weights: GramWeights, ctx: ExecutionContext): Promise<Float32Array>;
 }
 
 /** Reads rows of the item factors. */

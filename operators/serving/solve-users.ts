@@ -239,14 +239,19 @@ export interface SolvedUsers {
   readonly rows: readonly number[];
 }
 
+/** The weight of pairs without a rating, and the number of ratings of each item. */
+export interface GramWeights {
+  readonly unobserved: number;
+  readonly counts?: Uint32Array | undefined;
+}
+
 /**
  * The Gram matrix Σ θ_v θ_vᵀ of all items, which the equations of implicit data contain. Items without ratings,
- * whose factors follow from their attributes, took no part in the training, and take none here. `counts`: the
- * number of ratings of each item.
+ * whose factors follow from their attributes, took no part in the training, and take none here.
  */
 export async function gramOfItems(
   { itemFactors, rank }: Pick<FactorModel, 'rank' | 'itemFactors'>,
-  { unobserved, counts }: { readonly unobserved: number; readonly counts?: Uint32Array | undefined },
+  { unobserved, counts }: GramWeights,
   ctx: ExecutionContext,
 ): Promise<Float32Array> {
   const rated = counts?.includes(0)

@@ -200,9 +200,24 @@ describe('a model that is opened with its index', () => {
   });
 
   it('loads its factors for new users of implicit data only if the index has no Gram matrix', async () => {
-    const implicit = await new ALS({ rank: 12, maxIter: 1, seed: 6, implicitPrefs: true }).fit(
-      site.session.fromRows(triples),
-    );
+    // Some of its items have no ratings, and take no part in the matrix.
+    const kinds = Array.from({ length: ITEMS + 40 }, (_, at) => ({ item: 10_000 + at, kind: `k${at % 7}` }));
+    const implicit = await new ALS({
+      rank: 12,
+      maxIter: 1,
+      seed: 6,
+      implicitPrefs: true,
+      itemAttributes: {
+        data: site.session.fromRows([
+          ...new Map(
+            [...triples.map(({ item }) => ({ item, kind: `k${item % 5}` })), ...kinds].map((row) => [
+              row.item,
+              row,
+            ]),
+          ).values(),
+        ]),
+      },
+    }).fit(site.session.fromRows(triples));
     const [file, path] = [join(folder, 'implicit'), `/implicit/${FACTORS}`];
     await implicit.save(file);
     await implicit.buildIndex({ lists: LISTS, seed: 4, searches: ['recommend'] });

@@ -1,4 +1,5 @@
 /** The model of a page gives the results of Node's model, bit for bit, from the same files. */
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openModel } from '../../browser/index.ts';
@@ -58,6 +59,51 @@ describe('a model of a page', () => {
         expect(await page.similar(item, 12, { similarity, names })).toEqual(
           await model.similar(item, 12, { similarity, names }),
         );
+      await page.close();
+      await model.close();
+    },
+  );
+
+  it.each([{ biases: true }, { implicitPrefs: true, unobservedWeight: 0.1, alpha: 3 }])(
+    'knows items without ratings, and draws visitors to what is predicted of users: %j',
+    async (options) => {
+      const sideOf = (side: 'user' | 'item', ids: readonly number[]) => ({
+        data: site.session.fromRows(ids.map((id) => ({ [side]: id, kind: `k${id % 3}` }))),
+        id: side,
+      });
+      const items = [...new Set(triples.map(({ item }) => item))];
+      await saved('attributes', {
+        ...options,
+        itemAttributes: sideOf('item', [...items, 5001, 5002, 5003]),
+        userAttributes: sideOf('user', [...users, 6001]),
+      });
+      const model = await site.session.loadModel(join(folder, 'attributes'));
+      const page = await openModel(`${site.server.url}/attributes`);
+      expect(page.itemCount).toBe(items.length + 3);
+      const visitor = { ratings: ratedBy(3) };
+      const own = await page.recommend(visitor, page.itemCount);
+      expect(own).toEqual(await model.recommend(visitor, page.itemCount));
+      expect(own.items.filter(({ item }) => Number(item) > 5000)).toHaveLength(3);
+      const warm = await page.recommend(visitor, page.itemCount, { coldItems: 'exclude' });
+      expect(warm.items).toEqual(own.items.filter(({ item }) => Number(item) < 5000));
+      for (const item of [own.items[0].item, 5002]) {
+        const explained = await page.explain(visitor.ratings, item);
+        expect(explained).toEqual(await model.explain(visitor.ratings, item));
+        expect(explained.userAttributes).toBeTypeOf('number');
+        expect(await page.similar(item, 8)).toEqual(await model.similar(item, 8));
+      }
+      const asked = { ...visitor, attributes: { kind: 'k1' } };
+      await expect(page.recommend(asked, 3)).rejects.toThrow('a page does not read the attributes of users');
+      // Models that were saved before have no constant in their metadata.
+      const file = join(folder, 'attributes/metadata/part-00000');
+      const line = readFileSync(file, 'utf8');
+      writeFileSync(
+        file,
+        line.replace(/"constant":\[[^\]]*\]/g, '"constant":[]').replace(/,"checksum":"\w+"/, ''),
+      );
+      await expect(openModel(`${site.server.url}/attributes`)).rejects.toThrow(
+        'the metadata do not contain the constant of the attributes of users',
+      );
       await page.close();
       await model.close();
     },

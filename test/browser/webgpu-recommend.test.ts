@@ -109,7 +109,23 @@ describe.skipIf(refusal !== undefined)('recommendations by WebGPU in a page', ()
     );
   };
   beforeAll(async () => {
-    const small = await new ALS({ rank: 6, maxIter: 2, seed: 7 }).fit(site.session.fromRows(triples));
+    const sideOf = (side: 'user' | 'item', more: readonly number[]) => ({
+      data: site.session.fromRows(
+        [...new Set([...triples.map((row) => row[side]), ...more])].map((id) => ({
+          [side]: id,
+          kind: `k${id % 3}`,
+        })),
+      ),
+      id: side,
+    });
+    // Some items have no ratings, and visitors are drawn to what is predicted of users.
+    const attributes = {
+      itemAttributes: sideOf('item', [5001, 5002]),
+      userAttributes: sideOf('user', [5003]),
+    };
+    const small = await new ALS({ rank: 6, maxIter: 2, seed: 7, ...attributes }).fit(
+      site.session.fromRows(triples),
+    );
     await small.save(join(folder, 'small'));
     await small.save(join(folder, 'indexed'));
     await small.buildIndex({ lists: 9, seed: 4 });
