@@ -32,7 +32,13 @@ import {
   saveIndexes,
   type ServedModel,
 } from './serving/build-index.ts';
-import { type AddedRows, coefficientBatch, type GivenRows, partsWithRows } from './serving/cold-rows.ts';
+import {
+  type AddedRows,
+  type AddRowsOptions,
+  coefficientBatch,
+  type GivenRows,
+  partsWithRows,
+} from './serving/cold-rows.ts';
 import { attributeShares } from './serving/attribute-shares.ts';
 import { explainItem, type ExplainOptions, type Explanation } from './serving/explain.ts';
 import { type FactorArrays, factorArrays, factorBatch, idColumnOf } from './serving/factor-arrays.ts';
@@ -256,12 +262,12 @@ export class Model {
    * no item changes. Throws UsageError for a model that was trained without attributes of items, DataError for
    * a value that does not fit.
    */
-  async withItems(rows: GivenRows, options: RunOptions = {}): Promise<Model> {
+  async withItems(rows: GivenRows, options: AddRowsOptions = {}): Promise<Model> {
     return (await this.extended('item', rows, options)).model;
   }
 
   /** The same for users; those that the model has keep their factors. */
-  async withUsers(rows: GivenRows, options: RunOptions = {}): Promise<Model> {
+  async withUsers(rows: GivenRows, options: AddRowsOptions = {}): Promise<Model> {
     return (await this.extended('user', rows, options)).model;
   }
 
@@ -269,7 +275,7 @@ export class Model {
   async extended(
     side: 'user' | 'item',
     rows: GivenRows,
-    options: RunOptions,
+    options: AddRowsOptions,
   ): Promise<AddedRows & { readonly model: Model }> {
     const { model, ...added } = await partsWithRows(this.#parts, side, rows, options);
     return { ...added, model: new Model(model) };

@@ -40,6 +40,11 @@ export const commandList: readonly CommandEntry[] = [
   ),
   entry('fold-in', 'Solve new users from their ratings', () => import('./commands/serving/fold-in.ts')),
   entry(
+    'extend',
+    'Add items and users to a model by their attributes',
+    () => import('./commands/serving/extend.ts'),
+  ),
+  entry(
     'explain',
     "Show what each of a user's ratings contributes to a score",
     () => import('./commands/serving/explain.ts'),

@@ -1,12 +1,13 @@
 import type { RecordBatch } from 'apache-arrow';
 import { attributeBatches } from '../../connectors/model/attribute-table.ts';
 import { UsageError } from '../../engine/errors.ts';
-import { formatCount, shown } from '../../engine/format.ts';
+import { counted, formatCount, shown } from '../../engine/format.ts';
 import { isId, keysOfIds } from '../../engine/keys/find-id.ts';
 import { keyCount, type KeyType } from '../../engine/keys/key-column.ts';
 import { runInto } from '../../engine/stream/logical-plan.ts';
 import {
   type AttributeRows,
+  type EncodedRows,
   encodeAttributes,
   requireDistinct,
 } from '../../operators/attributes/attribute-rows.ts';
@@ -15,6 +16,7 @@ import type { AttributeMatrix } from '../../operators/attributes/attribute-matri
 import { type ModelAttributes, withAttributeRows } from '../../operators/attributes/cold-rows.ts';
 import { KeptRows } from '../../operators/attributes/kept-rows.ts';
 import { nearestName } from '../../operators/params/nearest-name.ts';
+import { fieldOf } from '../../operators/ratings/rows/columns.ts';
 import { RowEncoder } from '../../operators/attributes/encode-rows.ts';
 import { type AttributeEncoding, GrowingRows } from '../../operators/attributes/encoding.ts';
 import { checkOptions, runOptionNames } from '../check-options.ts';
@@ -90,6 +92,15 @@ export interface AddedRows {
   readonly kept: number;
   /** Rows without any attribute that the training knew: they have the factors of an average row. */
   readonly bare: number;
+  /** Values and words that the training did not know, or left out as rare: they count as missing. */
+  readonly unknownValues: number;
+  /** Rows that were left out, since their id is missing. */
+  readonly withoutId: number;
+}
+
+export interface AddRowsOptions extends RunOptions {
+  /** The rows' column of ids. Default: the name that it had in training. */
+  readonly idCol?: string;
 }
 
 /** The attributes of a side. Throws UsageError for a model that has none. */
@@ -110,11 +121,12 @@ export async function partsWithRows(
   parts: ModelParts,
   side: 'user' | 'item',
   given: GivenRows,
-  options: RunOptions,
+  options: AddRowsOptions,
 ): Promise<AddedRows & { readonly model: ModelParts }> {
   const method = side === 'item' ? 'withItems' : 'withUsers';
-  checkOptions(method, options, runOptionNames);
-  const attributes = requireModelAttributes(parts.attributes, side);
+  checkOptions(method, options, ['idCol', ...runOptionNames], "{ idCol: 'sku' }");
+  const own = requireModelAttributes(parts.attributes, side);
+  const attributes = { ...own, id: idColumnOf(method, options.idCol, own) };
   const { session } = parts;
   const { type } = parts[`${side}s`];
   const data = typeof given === 'string' ? await openRows(given, attributes, type, session) : given;
@@ -123,11 +135,12 @@ export async function partsWithRows(
       ? await datasetRows(data, attributes, session, options)
       : plainRows(method, data, attributes, type);
   const { model: extended, added, changed, kept } = extendedParts(parts, side, rows, attributes);
-  const known = (attributes.kept ?? new KeptRows(type)).with(rows);
+  const known = (own.kept ?? new KeptRows(type)).with(rows);
   const model = {
     ...extended,
-    attributes: { ...parts.attributes, [side]: { ...attributes, kept: known } },
+    attributes: { ...parts.attributes, [side]: { ...own, kept: known } },
   };
+  const { withoutId, unknownValues } = rows;
   const { offsets } = rows.matrix;
   // Each row has the constant feature.
   const bare = offsets.subarray(1).filter((end, row) => end - offsets[row] === 1).length;
@@ -140,17 +153,27 @@ export async function partsWithRows(
           `${formatCount(bare)} have no attribute that the training knew, and the factors of an average ${side}`,
         ]
       : []),
-    ...(rows.withoutId > 0 ? [`${formatCount(rows.withoutId)} rows without an id are left out`] : []),
+    ...(unknownValues > 0
+      ? [`${counted(unknownValues, 'value')} that the training did not know or left out as rare`]
+      : []),
+    ...(withoutId > 0 ? [`${counted(withoutId, 'row')} without an id left out`] : []),
   ];
   options.onEvent?.({ type: 'note', code: 'rows-added', count: added, text: texts.join(', ') });
-  return { added, changed, kept, bare, model };
+  return { added, changed, kept, bare, unknownValues, withoutId, model };
+}
+
+function idColumnOf(method: string, given: unknown, { id, encoding }: ModelAttributes): string {
+  if (given === undefined) return id;
+  const isAttribute = encoding.columns.some(({ name }) => name === given);
+  if (typeof given === 'string' && given !== '' && !isAttribute) return given;
+  throw new UsageError(`the option idCol of ${method} is the name of a column of ids, got ${shown(given)}`);
 }
 
 /** The parts with further rows of a side. The indexes of items are dropped where the items change. */
 export function extendedParts(
   parts: ModelParts,
   side: 'user' | 'item',
-  rows: AttributeRows,
+  rows: EncodedRows,
   { coefficients }: Pick<ModelAttributes, 'coefficients'>,
 ) {
   const { indexes, means, metadata, ...kept } = parts;
@@ -185,7 +208,7 @@ async function openRows(
   type: KeyType,
   session: ModelParts['session'],
 ): Promise<Dataset> {
-  const { source } = await openById(path, () => id, type === 'utf8');
+  const { source } = await openById(path, (schema) => fieldOf(schema, id).name, type === 'utf8');
   return datasetOf(session, source);
 }
 
@@ -224,5 +247,5 @@ function plainRows(
   encoder.encode(plainBatch(objects), rows);
   const keys = keysOfIds(ids, type);
   requireDistinct(keys, id);
-  return { ids: keys, matrix: rows.matrix(encoder.features), withoutId: 0 };
+  return { ids: keys, matrix: rows.matrix(encoder.features), withoutId: 0, unknownValues: rows.unknown };
 }

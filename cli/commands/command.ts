@@ -107,6 +107,8 @@ const inputFlags = [
   'candidates',
   'itemNames',
   'items',
+  'itemAttributes',
+  'userAttributes',
 ] as const;
 const resultFlags = ['modelDir', 'output', 'testOutput'] as const;
 const otherFlags = ['checkpointDir', 'trialsFile', 'report', 'trace'] as const;

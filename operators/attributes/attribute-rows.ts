@@ -29,12 +29,18 @@ import type { RowEncoder } from './encode-rows.ts';
 import { type AttributeEncoding, GrowingRows } from './encoding.ts';
 
 /** Encoded attributes with their ids: row r of F belongs to id r. */
-export interface AttributeRows {
+export interface EncodedRows {
   /** Distinct, in the order of the input. */
   readonly ids: KeyColumn;
   readonly matrix: AttributeMatrix;
+}
+
+/** Encoded rows, with what the input has besides. */
+export interface AttributeRows extends EncodedRows {
   /** Number of rows that were left out, since their id is missing. */
   readonly withoutId: number;
+  /** Values and words of all rows that have no feature. */
+  readonly unknownValues: number;
 }
 
 /**
@@ -70,28 +76,28 @@ export function encodeAttributes(
       const keys =
         ids.length === 0 ? takeKeys({ type: 'int32', values: new Int32Array(0) }, []) : concatKeys(type, ids);
       const withoutId = all - kept.length;
-      const own =
-        withoutId === 0
-          ? { ids: keys, matrix, withoutId }
-          : { ...rowsOf({ ids: keys, matrix, withoutId }, Uint32Array.from(kept)), withoutId };
-      requireDistinct(own.ids, id);
-      return own;
+      const own = { ids: keys, matrix };
+      const withIds = withoutId === 0 ? own : rowsOf(own, Uint32Array.from(kept));
+      requireDistinct(withIds.ids, id, kept);
+      return { ...withIds, withoutId, unknownValues: rows.unknown };
     },
   };
 }
 
-/** Throws DataError that names an id that occurs twice. */
-export function requireDistinct(ids: KeyColumn, column: string): void {
+/** Throws DataError that names an id that occurs twice. `rows`: the input's row of each id; default its position. */
+export function requireDistinct(ids: KeyColumn, column: string, rows?: readonly number[]): void {
   const codes = new Uint32Array(keyCount(ids));
   makeKeyTable(ids.type).add(ids, codes);
   let next = 0;
   const repeated = codes.findIndex((code) => code !== next++);
   if (repeated < 0) return;
   const first = codes.indexOf(codes[repeated]);
-  throw new DataError(
-    `the id ${keyText(ids, repeated)} has attributes twice, in rows ${first + 1} and ${repeated + 1}`,
-    { phase: 'read attributes', column, advice: 'Keep one row of each id, for example by groupBy' },
-  );
+  const [one, other] = [first, repeated].map((at) => 1 + (rows?.[at] ?? at));
+  throw new DataError(`the id ${keyText(ids, repeated)} has attributes twice, in rows ${one} and ${other}`, {
+    phase: 'read attributes',
+    column,
+    advice: 'Keep one row of each id, for example by groupBy',
+  });
 }
 
 /** The ids as keys of a type. Throws DataError for one that the type cannot hold. */
@@ -117,8 +123,8 @@ function shownKey(ids: KeyColumn, row: number): string {
 }
 
 /** The rows at these positions, with their ids. */
-export function rowsOf({ ids, matrix }: AttributeRows, positions: Uint32Array): AttributeRows {
-  return { ids: takeKeys(ids, positions), matrix: rowsAt(matrix, positions), withoutId: 0 };
+export function rowsOf({ ids, matrix }: EncodedRows, positions: Uint32Array): EncodedRows {
+  return { ids: takeKeys(ids, positions), matrix: rowsAt(matrix, positions) };
 }
 
 /** Most numbers of a matrix, whose offsets are int32. */
@@ -165,7 +171,7 @@ export interface TrainingAttributes {
  * The attributes of ids. Throws DataError if the types of the ids cannot be compared, or if no id has
  * attributes.
  */
-export function attributesOf(rows: AttributeRows, ids: KeyColumn, column: string): TrainingAttributes {
+export function attributesOf(rows: EncodedRows, ids: KeyColumn, column: string): TrainingAttributes {
   const lookup = new KeyLookup(rows.ids);
   lookup.requireComparable(ids.type, column);
   const positions = lookup.positionsOf(ids);

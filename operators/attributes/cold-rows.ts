@@ -3,7 +3,7 @@ import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import { makeKeyTable } from '../../engine/keys/tables/make-key-table.ts';
 import { sharedArray } from '../../engine/partition.ts';
 import type { AttributeCoefficients, AttributeMatrix } from './attribute-matrix.ts';
-import { type AttributeRows, keysOfType } from './attribute-rows.ts';
+import { type EncodedRows, keysOfType } from './attribute-rows.ts';
 import type { AttributeEncoding } from './encoding.ts';
 import type { KeptRows } from './kept-rows.ts';
 
@@ -43,7 +43,7 @@ export interface ExtendedRows extends SideRows {
  */
 export function withAttributeRows(
   side: SideRows,
-  rows: AttributeRows,
+  rows: EncodedRows,
   { values: coefficients }: AttributeCoefficients,
 ): ExtendedRows {
   const { columns, counts } = side;
@@ -94,7 +94,7 @@ export function givenRows(ids: KeyColumn, factors: Float32Array, columns: number
     indices: at(rows),
     values: new Float32Array(rows).fill(1),
   };
-  return { rows: { ids, matrix, withoutId: 0 }, coefficients: { features: rows, columns, values: factors } };
+  return { rows: { ids, matrix }, coefficients: { features: rows, columns, values: factors } };
 }
 
 /** The prior of a row without attributes, which has the constant feature alone. */
@@ -103,7 +103,7 @@ export function constantRow({ values, columns }: AttributeCoefficients): Float32
 }
 
 /** The rows of attributes whose ids are not among `ids`: their positions. */
-export function unknownRows(rows: AttributeRows, ids: KeyColumn): Uint32Array {
+export function unknownRows(rows: EncodedRows, ids: KeyColumn): Uint32Array {
   const positions = new KeyLookup(ids).positionsOf(rows.ids);
   return Uint32Array.from(positions.keys()).filter((row) => positions[row] === UNKNOWN_KEY);
 }

@@ -85,7 +85,8 @@ function tokenEncoder(
     return (row, to) => {
       const [from, end] = [offsets[row], offsets[row + 1]];
       if (end - from > 1) codes.subarray(from, end).sort();
-      const known = countRuns(codes, from, end, counts);
+      const { known, unknown } = countRuns(codes, from, end, counts);
+      to.unknown += unknown;
       if (kind !== 'words') counts.fill(1, 0, known);
       let squares = 0;
       for (let k = 0; k < known; k++)
@@ -109,16 +110,17 @@ function logarithm(count: number): number {
 
 /**
  * Moves the distinct known codes of an ascending range to its start, and counts how often each occurs. Returns
- * their number.
+ * their number, and the number of unknown codes.
  */
-function countRuns(codes: Uint32Array, from: number, end: number, counts: number[]): number {
+function countRuns(codes: Uint32Array, from: number, end: number, counts: number[]) {
   let known = 0;
-  for (let at = from; at < end && codes[at] !== UNKNOWN_KEY; at++) {
+  let at = from;
+  for (; at < end && codes[at] !== UNKNOWN_KEY; at++) {
     if (known > 0 && codes[from + known - 1] === codes[at]) counts[known - 1]++;
     else {
       counts[known] = 1;
       codes[from + known++] = codes[at];
     }
   }
-  return known;
+  return { known, unknown: end - at };
 }

@@ -115,6 +115,8 @@ function short(value: number): string {
 /** Rows of attributes that grow; see AttributeMatrix. */
 export class GrowingRows {
   rows = 0;
+  /** Values and words without a feature: rare in training, or not in it. */
+  unknown = 0;
   #entries = 0;
   #offsets = new Int32Array(1025);
   #indices = new Uint32Array(4096);

@@ -8,7 +8,7 @@ import {
 } from '../../engine/keys/key-column.ts';
 import { KeyLookup } from '../../engine/keys/key-lookup.ts';
 import type { AttributeMatrix } from './attribute-matrix.ts';
-import { type AttributeRows, keysOfType } from './attribute-rows.ts';
+import { type EncodedRows, keysOfType } from './attribute-rows.ts';
 import { GrowingRows } from './encoding.ts';
 
 /** Row `row` of F. */
@@ -36,7 +36,7 @@ export class KeptRows {
   }
 
   /** Throws DataError for an id that the type of the model's ids cannot hold. */
-  with({ ids, matrix }: Pick<AttributeRows, 'ids' | 'matrix'>): KeptRows {
+  with({ ids, matrix }: EncodedRows): KeptRows {
     const parts = [...this.#parts];
     let added: Part = { lookup: new KeyLookup(keysOfType(ids, this.#type)), matrix };
     while (parts.length > 0 && parts[parts.length - 1].matrix.rows <= 2 * added.matrix.rows)

@@ -150,6 +150,21 @@ describe('withItems', () => {
     expect(made.itemCount).toBe(31);
   });
 
+  it('counts unknown values and words, and takes another column of ids', async () => {
+    const rows = [
+      { product: 91, genre: 'Opera', price: 1, title: 'the opera of dogs' },
+      { product: 92, genre: 'War', price: 1, title: null },
+    ];
+    for (const given of [rows, session.fromRows(rows)]) {
+      const { model: made, ...counts } = await model.extended('item', given, { idCol: 'product' });
+      expect(counts).toEqual({ added: 2, changed: 0, kept: 0, bare: 0, unknownValues: 2, withoutId: 0 });
+      expect([made.hasItem(91), made.attributes?.item?.id]).toEqual([true, 'sku']);
+    }
+    await expect(model.withItems(rows, { idCol: 'genre' })).rejects.toThrow(
+      'the option idCol of withItems is the name of a column of ids, got "genre"',
+    );
+  });
+
   it('takes ids of the type of the model', async () => {
     for (const type of ['int64', 'utf8'] as const) {
       const other = await plantedModel(type);

@@ -24,6 +24,50 @@ beforeAll(() => {
   writeFileSync(at('bought.csv'), `customer_id,sku,rating\n${bought.map((row) => row.join()).join('\n')}\n`);
 });
 
+describe('extend', () => {
+  it('adds new products to a saved model without training, and counts what it met', async () => {
+    const train = await factorflow(
+      ...argv`train ${at('bought.csv')} --model-dir ${at('before')} ${quick} --item-attributes ${at('products.csv')} --types sku=utf8 --quiet`,
+    );
+    expect(train.code).toBe(0);
+    const rows = ['0900,tea,6', '0901,mug,7', '0101,tea,6', '0129,cup,6', ',tea,5'];
+    writeFileSync(at('new.csv'), `product,kind,price\n${rows.join('\n')}\n`);
+    const { code, stdout, stderr } = await factorflow(
+      ...argv`extend ${at('before')} --item-attributes ${at('new.csv')} --item-attributes-id-col product --model-dir ${at('after')} --json`,
+    );
+    expect([code, stderr]).toEqual([
+      0,
+      expect.stringContaining(
+        '2 items added by their attributes, 1 without ratings got factors of their new attributes, 1 are known and keep their factors, ' +
+          '1 value that the training did not know or left out as rare, 1 row without an id left out',
+      ),
+    ]);
+    const counts = { added: 2, changed: 1, kept: 1, bare: 0, unknownValues: 1, withoutId: 1, all: 32 };
+    expect(objectOf(stdout)).toMatchObject({ command: 'extend', items: counts, model: at('after') });
+    const { stdout: found } = await factorflow(...argv`recommend ${at('after')} --users c1 -n 40 --quiet`);
+    expect(found).toContain('0900');
+    // Once more, with text for people.
+    const again = await factorflow(
+      ...argv`extend ${at('after')} --item-attributes ${at('products.csv')} --model-dir ${at('same')} --quiet`,
+    );
+    expect(again.stdout).toContain('items  32, 0 of them new');
+  });
+
+  it.each(refusals`
+    extend ${at('before')} --model-dir ${at('x')} | extend needs --item-attributes or --user-attributes
+    extend ${at('before')} --model-dir ${at('x')} --item-attributes ${at('new.csv')} | there is no column "sku"
+    extend ${at('before')} --model-dir ${at('x')} --user-attributes ${at('new.csv')} | the model has no attributes of users
+    extend ${at('before')} --model-dir ${at('after')} --item-attributes ${at('new.csv')} | exists
+    extend ${at('before')} --model-dir ${at('before')} --item-attributes ${at('new.csv')} --force | before
+    extend ${at('before')} --model-dir ${at('x')} --user-attributes-id-col u --item-attributes ${at('new.csv')} | --user-attributes-id-col acts only with --user-attributes
+    extend ${at('before')} --model-dir ${at('x')} --item-attributes-id-col kind --item-attributes ${at('new.csv')} | is the name of a column of ids, got "kind"
+  `)('refuses %j', async (line, message) => {
+    const { code, stderr } = await factorflow(...line, '--quiet');
+    expect([2, 3]).toContain(code);
+    expect(stderr).toMatch(message);
+  });
+});
+
 describe('train --item-attributes', () => {
   it('adds products without ratings to the model, and says what the attributes are', async () => {
     const { code, stdout, stderr } = await factorflow(
