@@ -7,11 +7,11 @@ import { expect, it } from 'vitest';
 import { countFolders } from '../../scripts/count/lines.ts';
 
 const budgets: Readonly<Record<string, readonly [lines: number, files: number]>> = {
-  api: [19_300, 132],
+  api: [19_700, 132],
   bench: [4_060, 44],
   browser: [4_700, 39],
-  cli: [12_500, 98],
-  connectors: [22_150, 113],
+  cli: [12_700, 98],
+  connectors: [22_250, 113],
   cpu: [13_300, 87],
   engine: [18_400, 123],
   examples: [1_180, 21],
