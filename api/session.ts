@@ -129,8 +129,8 @@ export class Session implements RunSession, AsyncDisposable {
   /**
    * Plain objects as a data set, such as the rows of a database: an array, any iterable or async iterable, of
    * rows or of pages (arrays of rows). Columns and types are detected from the values: number (int32, int64
-   * or float64), bigint, string, boolean, Date. A column may be null or missing in a row; values that are
-   * objects or arrays are left out. Batches have at most 65,536 rows. An array, or a function that returns a
+   * or float64), bigint, string, boolean, Date, arrays of such as lists. A column may be null or missing in a
+   * row; columns of objects are left out, with a warning where all columns are read. Batches have at most 65,536 rows. An array, or a function that returns a
    * new iterable for each pass, can be read repeatedly; an iterator once. Reading throws DataError that names
    * row, column and value if a column has values of different types.
    */

@@ -3,9 +3,11 @@ import {
   Bool,
   type Data,
   DataType,
+  Field,
   Float64,
   Int32,
   Int64,
+  List,
   makeData,
   TimestampMillisecond,
   TimeUnit,
@@ -39,13 +41,35 @@ export function columnData(rows: readonly object[], column: RowColumn, onFault: 
 }
 
 /** Returns a function that converts a value to the column's type; undefined for a value that does not fit. */
-function converterOf({ type, isGiven }: RowColumn): (value: unknown) => unknown {
+function converterOf({ type, isGiven }: Pick<RowColumn, 'type' | 'isGiven'>): (value: unknown) => unknown {
+  if (DataType.isList(type)) return toList(converterOf({ type: type.children[0].type, isGiven: false }));
   if (DataType.isInt(type)) return type.bitWidth === 32 ? toInt32 : toInt64;
   if (DataType.isFloat(type)) return toNumber;
   if (DataType.isBool(type)) return (value) => (typeof value === 'boolean' ? value : undefined);
   if (DataType.isTimestamp(type)) return type.unit === TimeUnit.MILLISECOND ? toTime : toMicros;
   if (DataType.isDate(type)) return toDays;
   return isGiven ? toText : (value) => (typeof value === 'string' ? value : undefined);
+}
+
+/** Lists of converted elements, where null is undefined; undefined if an element does not fit. */
+function toList(convert: (element: unknown) => unknown) {
+  return (value: unknown): readonly unknown[] | undefined => {
+    if (!isListed(value)) return undefined;
+    const elements: unknown[] = [];
+    for (const element of value as Iterable<unknown>) {
+      const given = element ?? undefined;
+      const converted = given === undefined ? undefined : convert(given);
+      if (converted === undefined && given !== undefined) return undefined;
+      elements.push(converted);
+    }
+    return elements;
+  };
+}
+
+/** Arrays, and typed arrays of numbers; Uint8Array has bytes. */
+function isListed(value: unknown): boolean {
+  if (Array.isArray(value)) return true;
+  return ArrayBuffer.isView(value) && !(value instanceof DataView || value instanceof Uint8Array);
 }
 
 function toInt32(value: unknown): number | undefined {
@@ -104,13 +128,22 @@ function faultOf({ name, first, type, isGiven }: RowColumn, value: unknown): str
 }
 
 /**
- * The values of a flat column as Arrow data: numbers and bigints as the type stores them, true and false, texts,
- * or bytes. Undefined is null.
+ * The values of a column as Arrow data: numbers and bigints as the type stores them, true and false, texts, bytes,
+ * or lists of such. Undefined is null.
  */
 export function flatData(type: DataType, values: readonly unknown[]): Data {
   const length = values.length;
   const nulls = new Nulls(length);
   for (let row = 0; row < length; row++) if (values[row] === undefined) nulls.add(row);
+  if (DataType.isList(type)) {
+    const lists = values as readonly (readonly unknown[] | undefined)[];
+    const valueOffsets = new Int32Array(length + 1);
+    for (const [row, list] of lists.entries())
+      valueOffsets[row + 1] = valueOffsets[row] + (list?.length ?? 0);
+    const elements = lists.flatMap((list) => list ?? []);
+    const child = flatData(type.children[0].type, elements);
+    return makeData({ type, length, ...nulls.parts, valueOffsets, child });
+  }
   if (DataType.isUtf8(type) || DataType.isBinary(type)) return textData(type, values, nulls);
   const data = DataType.isBool(type) ? new Uint8Array((length + 7) >> 3) : new type.ArrayType(length);
   for (const [row, value] of values.entries()) {
@@ -142,7 +175,8 @@ const KIND = {
   text: 16,
   bool: 32,
   date: 64,
-  nested: 128,
+  list: 128,
+  nested: 256,
 } as const;
 const NUMERIC = KIND.int32 | KIND.int64 | KIND.decimal | KIND.bigint;
 
@@ -152,6 +186,8 @@ export interface FoundColumn {
   kinds: number;
   /** The first value that is neither null nor nested, and its row (from 0). */
   first: { readonly row: number; readonly value: unknown } | undefined;
+  /** The values in its lists. */
+  elements?: FoundColumn;
 }
 
 function kindOf(value: unknown): number {
@@ -163,6 +199,7 @@ function kindOf(value: unknown): number {
   if (value === null || value === undefined) return 0;
   if (typeof value === 'bigint') return KIND.bigint;
   if (typeof value === 'boolean') return KIND.bool;
+  if (isListed(value)) return KIND.list;
   return value instanceof Date ? KIND.date : KIND.nested;
 }
 
@@ -172,29 +209,43 @@ export function inspectRow(columns: Map<string, FoundColumn>, row: object, numbe
     let column = columns.get(name);
     if (column === undefined) columns.set(name, (column = { name, kinds: 0, first: undefined }));
     const value = (row as Readonly<Record<string, unknown>>)[name];
-    const kind = kindOf(value);
-    if (kind === 0) continue;
-    column.kinds |= kind;
-    if (column.first === undefined && kind !== KIND.nested) column.first = { row: number, value };
+    inspectValue(column, value, number);
   }
 }
 
-/** True for a column of only objects and arrays, which is left out. */
-export function isNested({ kinds }: FoundColumn): boolean {
-  return kinds === KIND.nested;
+function inspectValue(column: FoundColumn, value: unknown, row: number): void {
+  const kind = kindOf(value);
+  if (kind === 0) return;
+  column.kinds |= kind;
+  if (column.first === undefined && kind !== KIND.nested) column.first = { row, value };
+  if (kind !== KIND.list) return;
+  const elements = (column.elements ??= { name: column.name, kinds: 0, first: undefined });
+  for (const element of value as Iterable<unknown>) inspectValue(elements, element, row);
+}
+
+/** True for a column of only objects, or of only lists of objects or lists, which is left out. */
+export function isNested({ kinds, elements }: FoundColumn): boolean {
+  if ((kinds & ~(KIND.nested | KIND.list)) !== 0 || kinds === 0) return false;
+  return (kinds & KIND.nested) !== 0 || isDeep(elements);
+}
+
+function isDeep(elements: FoundColumn | undefined): boolean {
+  return elements !== undefined && (elements.kinds & (KIND.nested | KIND.list)) !== 0;
 }
 
 /**
  * The Arrow type of a column: int32, int64 where a number or bigint is larger, float64 where a number has a
- * fraction, bool, utf8, or a timestamp in milliseconds for Dates. A column that must be numeric is float64
+ * fraction, bool, utf8, a timestamp in milliseconds for Dates, or a list of such. A column that must be numeric is float64
  * and parses texts, since database drivers return decimals as text. If kinds differ, the kind of the first
  * value decides. A column of nulls is utf8.
  */
 export function typeOfColumn(column: FoundColumn, given: TextType | undefined, isNumbers: boolean): DataType {
-  const { kinds, first } = column;
+  const { kinds, first, elements } = column;
   if (given !== undefined) return arrowType(given);
   const firstKind = kindOf(first?.value);
   if (isNumbers && (kinds === 0 || (kinds & (NUMERIC | KIND.text)) !== 0)) return new Float64();
+  if (firstKind === KIND.list && elements !== undefined && !isDeep(elements))
+    return new List(new Field('item', typeOfColumn(elements, undefined, false), true));
   if (firstKind === KIND.date) return new TimestampMillisecond();
   if (firstKind === KIND.bool) return new Bool();
   if ((firstKind & NUMERIC) === 0) return new Utf8();

@@ -25,6 +25,8 @@ export interface RowSourceOptions {
   readonly types?: Readonly<Record<string, TextType>>;
 }
 
+const NESTED = 'since their values are objects, bytes, or lists of lists or objects';
+
 /** Most rows of a batch. */
 const BATCH_ROWS = 65_536;
 
@@ -41,8 +43,9 @@ interface Begun {
 
 /**
  * Rows as plain objects, in batches of at most 65,536. Columns and types are inferred from all rows of an
- * array, else from the first 65,536 rows, or up to 262,144 while a column has only nulls. Columns of objects
- * and arrays are left out. A later value that does not fit is an error with row, column and value, or a bad
+ * array, else from the first 65,536 rows, or up to 262,144 while a column has only nulls. Arrays are lists, as
+ * are typed arrays of numbers; columns of objects, of bytes and of lists of these or of lists are left out. A
+ * later value that does not fit is an error with row, column and value, or a bad
  * row where ratings are selected.
  */
 export class RowSource implements Source {
@@ -72,17 +75,21 @@ export class RowSource implements Source {
 
   async schema(needs?: ValueNeeds, signal?: AbortSignal): Promise<Schema> {
     const columns = await this.#find(signal);
-    const nested = [...columns.values()].filter((column) => this.#leavesOut(column)).map(({ name }) => name);
-    const metadata =
-      nested.length === 0
-        ? undefined
-        : new Map([[LEFT_OUT, `since objects or arrays are their values: ${nested.join(', ')}`]]);
+    const nested = this.#nestedNames(columns);
+    const metadata = nested === '' ? undefined : new Map([[LEFT_OUT, `${NESTED}: ${nested}`]]);
     return new Schema(this.#fields(columns, needs).map(fieldOf), metadata);
   }
 
-  async execute(ctx: Pick<ExecutionContext, 'signal'>, wanted?: readonly string[], needs?: ValueNeeds) {
+  async execute(
+    ctx: Pick<ExecutionContext, 'signal'> & Partial<Pick<ExecutionContext, 'events'>>,
+    wanted?: readonly string[],
+    needs?: ValueNeeds,
+  ) {
     this.#requireUnread();
-    const all = this.#fields(await this.#find(ctx.signal), needs);
+    const found = await this.#find(ctx.signal);
+    const nested = wanted === undefined ? this.#nestedNames(found) : '';
+    if (nested !== '') ctx.events?.({ type: 'warning', text: `columns are left out, ${NESTED}: ${nested}` });
+    const all = this.#fields(found, needs);
     const columns = wanted === undefined ? all : all.filter(({ name }) => wanted.includes(name));
     const begun: Begun = this.#begun ?? { ...(await this.#iterate(ctx.signal)), taken: [] };
     begun.closing?.[Symbol.dispose]();
@@ -124,6 +131,11 @@ export class RowSource implements Source {
       const isNumbers = needs?.numbers.includes(column.name) ?? false;
       return { ...column, type: typeOfColumn(column, type, isNumbers), isGiven: type !== undefined };
     });
+  }
+
+  #nestedNames(columns: ReadonlyMap<string, FoundColumn>): string {
+    const nested = [...columns.values()].filter((column) => this.#leavesOut(column));
+    return nested.map(({ name }) => name).join(', ');
   }
 
   #leavesOut(column: FoundColumn): boolean {

@@ -380,6 +380,32 @@ describe('a saved model with attributes', () => {
   });
 });
 
+it('attributes given as rows of objects have lists of values and vectors', async () => {
+  const shop = Array.from({ length: 20 }, (_, n) => ({
+    sku: n,
+    tags: n % 2 ? ['hot', 'sweet'] : ['cold'],
+    vector: new Float32Array([n % 2, 0.25]),
+  }));
+  const data = Array.from({ length: 200 }, (_, n) => ({
+    user: n % 20,
+    sku: (n * 7) % 18,
+    rating: 1 + (n % 5),
+  }));
+  const als = new ALS({
+    rank: RANK,
+    maxIter: 2,
+    itemAttributes: { data: session.fromRows(shop), id: 'sku' },
+  });
+  const trained = await als.fit(session.fromRows(data, { columns: { item: 'sku' } }));
+  const columns = trained.attributes?.item?.encoding.columns.map(({ name, kind }) => [name, kind]);
+  expect(columns).toEqual([
+    ['tags', 'values'],
+    ['vector', 'vector'],
+  ]);
+  const twin = await trained.withItems([{ ...shop[18], sku: 99 }]);
+  expect(twin.score(1, 99)).toBe(trained.score(1, 18));
+});
+
 it('items without ratings change neither the users that are folded in, nor explanations', async () => {
   const data = Array.from({ length: 300 }, (_, n) => ({ user: n % 20, sku: 1 + ((n * 7) % 30), rating: 1 }));
   const als = new ALS({

@@ -121,11 +121,11 @@ describe('rows', () => {
     ]);
   });
 
-  it('leave objects and arrays out, which an error for a missing column says', async () => {
-    const rows = [{ user: { id: 1 }, item: 2, rating: 3, tags: ['a'] }];
-    expect((await contents(rows)).types).toEqual({ item: 'Int32', rating: 'Int32' });
+  it('leave objects out, which an error for a missing column says', async () => {
+    const rows = [{ user: { id: 1 }, item: 2, rating: 3, tags: ['a'], deep: [['a']] }];
+    expect((await contents(rows)).types).toEqual({ item: 'Int32', rating: 'Int32', tags: 'List<Utf8>' });
     await expect(new ALS({ rank: 2, maxIter: 1 }).fit(session.fromRows(rows))).rejects.toThrow(
-      /there is no column "user"; there are: item \(Int32\), rating .*left out, since objects or arrays are their values: user, tags/,
+      /there is no column "user"; there are: item \(Int32\), rating .*left out, since their values are objects, bytes, or lists of lists or objects: user, deep/,
     );
   });
 

@@ -256,16 +256,58 @@ describe('errors', () => {
     expect(await words.cast({ word: 'int32' }, 'null').filter(col('word').isNull()).count()).toBe(1);
   });
 
-  it('of columns of objects and arrays say that these are left out', async () => {
-    const nested = session.fromRows([{ user: 1, tags: ['a'] }]);
+  it('of columns of objects say that these are left out, and a warning does where all are read', async () => {
+    const nested = session.fromRows([{ user: 1, tags: { a: 1 }, deep: [[1]], raw: new Uint8Array(2) }]);
+    const why = 'since their values are objects, bytes, or lists of lists or objects: tags, deep, raw';
     await expect(nested.select('tags').count()).rejects.toThrow(
-      'The columns are: user, and left out, since objects or arrays are their values: tags',
+      `The columns are: user, and left out, ${why}`,
+    );
+    const texts: string[] = [];
+    const found = await nested.toArray({ onEvent: (event) => 'text' in event && texts.push(event.text) });
+    expect(found).toEqual([{ user: 1 }]);
+    expect(texts).toEqual([`columns are left out, ${why}`]);
+  });
+
+  it('of lists name the row and the value', async () => {
+    const mixed = session.fromRows([
+      { user: 1, tags: [1, 2] },
+      { user: 2, tags: 'a' },
+    ]);
+    await expect(mixed.toArray()).rejects.toThrow(
+      /tags is the text "a", and row 1 has an array.*row 2|row 2.*tags is/,
+    );
+    const odd = session.fromRows([{ tags: [1, 'a'] }]);
+    await expect(odd.toArray()).rejects.toThrow(
+      'tags is an array, which List<Int32> of the first rows cannot hold',
     );
   });
 
   it('of a text for an expression say so', () => {
     expect(() => rows.filter('x > 1' as never)).toThrow(/Text in SQL's form is read by expr/);
   });
+});
+
+it('rows of objects have lists: of numbers, texts and times, empty, missing and with missing elements', async () => {
+  const given = [
+    { item: 1, words: [1, 2], tags: ['a', null, 'b'], vector: new Float32Array([0.5, 1]), big: [2n ** 40n] },
+    { item: 2, words: [], tags: [], vector: [1, 2.5], big: null },
+    { item: 3, words: null, tags: ['c'] },
+  ];
+  const data = session.fromRows(given);
+  const types = (await data.schema()).fields.map(({ name, type }) => `${name} ${String(type)}`);
+  expect(types).toEqual([
+    'item Int32',
+    'words List<Int32>',
+    'tags List<Utf8>',
+    'vector List<Float64>',
+    'big List<Int64>',
+  ]);
+  const rowsFound = (await data.toArray()) as Record<string, unknown>[];
+  const plain = (value: unknown) => (value === null ? null : Array.from(value as Iterable<unknown>));
+  expect(rowsFound.map(({ words }) => plain(words))).toEqual([[1, 2], [], null]);
+  expect(rowsFound.map(({ tags }) => plain(tags))).toEqual([['a', null, 'b'], [], ['c']]);
+  expect(rowsFound.map(({ vector }) => plain(vector))).toEqual([[0.5, 1], [1, 2.5], null]);
+  expect(await data.explode('tags').count()).toBe(4);
 });
 
 it('trains on what was computed, as on a file of it', async () => {
