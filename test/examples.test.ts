@@ -163,6 +163,7 @@ const outputs: Readonly<Record<string, readonly RegExp[]>> = {
     /train +\d[\d,]+ rows/,
     /without ratings, by their attributes/,
     /metric +model +95 % +warm +cold +popularity/,
+    /items +10,506, 0 of them new/,
     /│ because of +│ +share │\n[^]*genre = Drama │/,
   ],
   'docs/prepare-data.md': [/kind[^]*high[^]*\n16\d{3}\n$/],
