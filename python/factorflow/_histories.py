@@ -51,12 +51,13 @@ class Histories:
         np.cumsum(np.bincount(users, minlength=len(state.users.ids)), out=offsets[1:])
         return cls(offsets, items, weights)
 
-    def pairs(self, positions):
-        """Positions (users, items) and weights of what some users have rated."""
-        starts, lengths = self.offsets[positions], np.diff(self.offsets)[positions]
+    def pairs(self, positions, numbers=None):
+        """Positions (users, items) and weights of what some users have rated; `numbers` in place of users."""
+        starts, lengths = self.offsets[positions], self.offsets[positions + 1] - self.offsets[positions]
         inside = np.arange(lengths.sum()) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         at = np.repeat(starts, lengths) + inside
-        return np.repeat(positions, lengths), self.items[at], self.weights[at]
+        users = positions if numbers is None else numbers
+        return np.repeat(users, lengths), self.items[at], self.weights[at]
 
     def continued(self, before, after, added, *, last=False, replaced=None):
         """These of the state `before` as those of the state `after`, with added (users, items, weights).

@@ -10,6 +10,9 @@ from ._errors import UsageError
 # Whole numbers up to this one are exact in float64 and in JavaScript.
 _EXACT = 2**53
 
+# At most this number of texts is found one by one.
+_FEW = 256
+
 
 class Ids:
     """The ids of one side, ascending as the worker has them.
@@ -73,6 +76,8 @@ class Ids:
 
     def find(self, ids):
         """Positions of ids as `given` returns them; -1 for one that is not present."""
+        if self.is_text and len(ids) <= _FEW:
+            return np.array([self._places.get(one, -1) for one in ids], np.int64)
         if self.is_text:
             found = pc.index_in(pa.array(ids, pa.string()), self.column)
             return found.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
@@ -83,6 +88,14 @@ class Ids:
         known = at < len(self)
         known[known] = self.labels[at[known]] == ids[known]
         return np.where(known, at, -1)
+
+    @property
+    def _places(self):
+        """The position of each id of text: made once, where an index for each call would take longer."""
+        table = self._table
+        if table is None:
+            table = self._table = {label: at for at, label in enumerate(self.labels)}
+        return table
 
     @property
     def _is_dense(self):

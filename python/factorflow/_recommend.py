@@ -11,8 +11,8 @@ from ._matrix import MatrixRatings, is_matrix
 # At most the number of items of one list.
 _MOST = 1000
 
-# At most this number of users is named in the request itself.
-_FEW = 256
+# Multiplications above which lists are made by the worker, if it may have a GPU.
+_MOST_WORK = 10**12
 
 
 class Recommending:
@@ -33,46 +33,48 @@ class Recommending:
         `user_items`: a csr matrix of the users' ratings, a row for each of `userid`; its columns are items
         in the order of `item_ids`. Without it the ratings of `fit` are left out. `filter_items`: never
         recommended. `items`: the only ones that may be. `recalculate_user`: solves the users from
-        `user_items`, so that they need not be known. Rows of several users that are short end with -1
-        (text: None) and -inf. Users with factors of 0 get none: they have rated only items that are new, too.
+        `user_items`, so that they need not be known. If lists of several users are short, the matrices are
+        masked arrays. Users with factors of 0 get none: they have rated only items that are new, too.
         """
         state = self._fitted
         single = np.ndim(userid) == 0
         users = state.users.ids.given(userid, "user")
         n = _count(N, len(state.items.ids))
         entries = None if user_items is None else entries_of(state, user_items, len(users))
-        request = {"type": "recommend", "n": n, **_lists(state, filter_items, items)}
+        chosen = _Chosen(state.items.ids, filter_items, items, "item")
         if recalculate_user:
             if entries is None:
                 raise UsageError("recalculate_user needs user_items, the ratings to solve the users from")
+            found = self._recommend_solved(state, n, chosen, entries, filter_already_liked_items)
             # The worker knows such users by their rows in the request.
-            positions = np.arange(len(users))
-            found = self._recommend_solved(state, request, entries, filter_already_liked_items)
+            ids, scores = _matrices(np.arange(len(users)), found, n, state.items.ids)
         else:
             positions = state.users.ids.require(users, "user")
             liked = None
             if filter_already_liked_items:
-                own = entries is None
-                liked = _liked_of(state, positions) if own else (positions[entries[0]], entries[1])
-            found = self._recommend_known(state, request, positions, liked)
-        ids, scores = _matrices(positions, found, n, state.items.ids)
-        if not single:
-            return state.items.ids.at(ids), scores
-        known = ids[0] >= 0
-        return state.items.ids.at(ids[0][known]), scores[0][known]
+                liked = _liked_of(state, positions) if entries is None else entries[:2]
+            if _is_for_worker(len(positions) * state.items.features.size, self._machine.get("device")):
+                found = self._recommend_in_worker(state, n, chosen, positions, liked)
+                ids, scores = _matrices(positions, found, n, state.items.ids)
+            else:
+                vectors = state.users.rows_at(positions)
+                ids, scores = state.items.search.best(vectors, n, liked, chosen.mask)
+                ids[~vectors.any(axis=1)] = -1
+        return _answer(state.items.ids, ids, scores, single)
 
-    def similar_items(self, itemid, N=10):
+    def similar_items(self, itemid, N=10, *, filter_items=None, items=None):
         """The N items most similar to an item by cosine, itself first, as arrays (ids, similarities).
 
-        Of several items two matrices. Biases are not compared.
+        Of several items two matrices. `filter_items`: are in no list. `items`: the only ones that may be.
+        Biases are not compared.
         """
         state = self._fitted
-        return self._similar(state, "items", state.items.ids, itemid, N)
+        return _similar(state.items, state.rank, "item", itemid, N, filter_items, items)
 
-    def similar_users(self, userid, N=10):
-        """The N users most similar to a user by cosine, itself first, as arrays (ids, similarities)."""
+    def similar_users(self, userid, N=10, *, filter_users=None, users=None):
+        """The N users most similar to a user by cosine, as `similar_items`."""
         state = self._fitted
-        return self._similar(state, "users", state.users.ids, userid, N)
+        return _similar(state.users, state.rank, "user", userid, N, filter_users, users)
 
     def predict(self, userids, itemids):
         """Predictions of pairs as float32; NaN for an unknown user or item. Of two ids one number."""
@@ -97,47 +99,86 @@ class Recommending:
             userid, user_items, N=len(selected), filter_already_liked_items=False, items=selected
         )
 
-    def _recommend_known(self, state, request, positions, liked):
-        """Rows (user, item, score) by position of known users. `liked`: pairs of positions to leave out."""
+    def _recommend_in_worker(self, state, n, chosen, positions, liked):
+        """Rows (user, item, score) by position of known users. `liked`: pairs (numbers of `positions`, items)
+        to leave out.
+        """
         asked = np.unique(positions[positions >= 0])
         asked = asked[state.users.features[asked].any(axis=1)]
         if len(asked) == 0:
             return _NO_ROWS
-        held = {}
-        if liked is not None and len(asked) == 1:
-            request["deny"] = [*request.get("deny", []), *as_json(state.items.ids.labels[liked[1]])]
-        elif liked is not None:
-            held["exclude"] = pair_batch(state, *liked)
-        if len(asked) <= _FEW:
-            request["users"] = as_json(state.users.ids.labels[asked])
-        else:
-            held["users"] = pa.record_batch([state.users.ids.take(asked)], ["user"])
+        held = {"users": pa.record_batch([state.users.ids.take(asked)], ["user"])}
+        if liked is not None:
+            held["exclude"] = pair_batch(state, positions[liked[0]], liked[1])
+        request = {"type": "recommend", "n": n, **chosen.lists}
         _, frames = self._ask(state, lambda worker: ask_with(worker, request, held))
         return _rows(frames, state.users.ids, state.items.ids)
 
-    def _recommend_solved(self, state, request, entries, excluding):
+    def _recommend_solved(self, state, n, chosen, entries, excluding):
         """Rows (user, item, score) of users solved from ratings; users are numbers of rows."""
         held = {"ratings": rating_batch(state, *entries)}
+        request = {"type": "recommend", "n": n, **chosen.lists}
         if excluding:
             request["exclude"] = "ratings"
         _, frames = self._ask(state, lambda worker: ask_with(worker, request, held))
         return _rows(frames, None, state.items.ids)
 
-    def _similar(self, state, side, ids, given, count):
-        single = np.ndim(given) == 0
-        positions = ids.require(ids.given(given, side[:-1]), side[:-1])
-        n = _count(count, len(ids))
-        found = _NO_ROWS
-        asked = np.unique(positions[positions >= 0])
-        if n > 1 and len(asked) > 0:
-            request = {"type": "similar", "side": side, "n": n - 1, "ids": as_json(ids.labels[asked])}
-            _, frames = self._ask(state, lambda worker: worker.request(request))
-            found = _rows(frames, ids, ids)
-        rest, similarities = _matrices(positions, found, n - 1, ids)
-        own = np.where(positions >= 0, np.float32(1), np.float32(-np.inf))
-        rows = ids.at(np.column_stack([positions, rest]))
-        scores = np.column_stack([own, similarities]).astype(np.float32)
-        return (rows[0], scores[0]) if single else (rows, scores)
+
+def _is_for_worker(work, device):
+    """True for lists of so much work that a GPU, if there is one, makes them in less time."""
+    return work > _MOST_WORK and device != "cpu"
+
+
+class _Chosen:
+    """The rows that may be in lists: `mask` is True for each, None for all; `lists` are for the worker."""
+
+    def __init__(self, ids, never, only, side):
+        self.mask = None
+        self.lists = {}
+        for name, given in {"allow": only, "deny": never}.items():
+            if given is None:
+                continue
+            values = ids.given(given, side)
+            positions = ids.require(values, side)
+            positions = positions[positions >= 0]
+            if self.mask is None:
+                self.mask = np.full(len(ids), name == "deny")
+            if name == "allow":
+                self.mask[positions] = True
+            else:
+                self.mask[positions] = False
+            self.lists[name] = as_json(values)
+
+
+def _similar(side, rank, name, given, count, never, only):
+    ids = side.ids
+    single = np.ndim(given) == 0
+    positions = ids.require(ids.given(given, name), name)
+    n = _count(count, len(ids))
+    mask = _Chosen(ids, never, only, name).mask
+    vectors = side.units(rank)
+    others, similarities = side.cosines(rank).best(
+        vectors[positions], n, (np.arange(len(positions)), positions), mask
+    )
+    # The row itself is first, if it may be in a list.
+    shown = np.full(len(positions), True) if mask is None else mask[positions]
+    found = np.where(shown[:, None], np.column_stack([positions, others[:, :-1]]), others)
+    first = np.column_stack([np.ones(len(positions), np.float32), similarities[:, :-1]])
+    scores = np.where(shown[:, None], first, similarities)
+    found[positions < 0] = -1
+    return _answer(ids, found, scores, single)
+
+
+def _answer(ids, positions, scores, single):
+    """Lists as callers get them: without what is missing, or with a mask of it in several lists."""
+    known = positions >= 0
+    labels = ids.at(positions)
+    if single:
+        return labels[0][known[0]], scores[0][known[0]]
+    if known.all():
+        return labels, scores
+    scores[~known] = -np.inf
+    return np.ma.array(labels, mask=~known), np.ma.array(scores, mask=~known)
 
 
 def entries_of(state, user_items, count):
@@ -156,23 +197,15 @@ def entries_of(state, user_items, count):
 
 
 def _liked_of(state, positions):
-    """Rated pairs of some users, by position. Raises UsageError if the model does not have them."""
+    """Rated pairs (numbers of `positions`, items). Raises UsageError if the model does not have them."""
     if state.histories is None:
         raise UsageError(
             "the model does not have the ratings of its training, which were a stream or are not saved: "
             "give user_items, or filter_already_liked_items=False"
         )
-    return state.histories.pairs(np.unique(positions[positions >= 0]))[:2]
-
-
-def _lists(state, filter_items, items):
-    found = {}
-    for name, given in {"deny": filter_items, "allow": items}.items():
-        if given is not None:
-            values = state.items.ids.given(given, "item")
-            state.items.ids.require(values, "item")
-            found[name] = as_json(values)
-    return found
+    rows = np.flatnonzero(positions >= 0)
+    numbers, items, _ = state.histories.pairs(positions[rows], rows)
+    return numbers, items
 
 
 _NO_ROWS = (np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0, np.float32))

@@ -5,6 +5,7 @@ import pyarrow as pa
 
 from ._histories import Histories
 from ._ids import Ids
+from ._search import Search
 
 _FRAME_BYTES = 1 << 23
 
@@ -16,6 +17,42 @@ class Side:
         self.ids = ids
         self.features = features
         self.numbers = numbers
+        self._made = {}
+
+    def __getstate__(self):
+        return {**self.__dict__, "_made": {}}
+
+    @property
+    def search(self):
+        """Finds the rows of highest product."""
+        return self._once("search", lambda: Search(self.features))
+
+    def units(self, rank):
+        """The rows without biases, of length 1; zeros stay zeros."""
+        return self._once("units", lambda: _units_of(self.features[:, :rank]))
+
+    def cosines(self, rank):
+        """Finds the rows of highest cosine."""
+        return self._once("cosines", lambda: Search(self.units(rank)))
+
+    def rows_at(self, positions):
+        """The features at positions; zeros for -1."""
+        if len(self.ids) == 0:
+            return np.zeros((len(positions), self.features.shape[1]), np.float32)
+        rows = self.features[positions]
+        rows[positions < 0] = 0
+        return rows
+
+    def _once(self, name, make):
+        made = self._made.get(name)
+        if made is None:
+            made = self._made[name] = make()
+        return made
+
+
+def _units_of(rows):
+    lengths = np.sqrt(np.einsum("ij,ij->i", rows, rows, dtype=np.float64))
+    return (rows / np.where(lengths > 0, lengths, 1)[:, None]).astype(np.float32)
 
 
 class State:

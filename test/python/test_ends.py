@@ -209,7 +209,13 @@ def test_a_gpu_without_webgpu(monkeypatch, tmp_path):
     assert "npm" not in str(error.value)
 
 
-def test_a_worker_that_dies(triples, machine):
+@pytest.fixture
+def lists_of_worker(monkeypatch):
+    """The worker makes all lists, also short ones."""
+    monkeypatch.setattr("factorflow._recommend._is_for_worker", lambda work, device: True)
+
+
+def test_a_worker_that_dies(triples, machine, lists_of_worker):
     with factorflow.ALS(factors=2, **machine).fit(triples) as model:
         before = model.recommend(3)
         os.kill(model._slot.worker.pid, signal.SIGKILL)
@@ -236,7 +242,7 @@ def test_an_interrupt_ends_the_training(triples, machine):
         assert model._slot.worker is not None and not model._slot.worker.alive
 
 
-def test_threads_take_turns(model):
+def test_threads_take_turns(model, lists_of_worker):
     expected = [model.recommend(user)[0].tolist() for user in range(6)]
     found = [None] * 6
 
@@ -252,7 +258,7 @@ def test_threads_take_turns(model):
     assert found == expected
 
 
-def test_an_answer_is_of_one_model(triples, machine, monkeypatch):
+def test_an_answer_is_of_one_model(triples, machine, lists_of_worker):
     """Another thread's fit, with an item more, ends in the midst of a call."""
     users, items, ratings = triples
     other = factorflow.ALS(factors=3, iterations=1, **machine)
@@ -275,13 +281,13 @@ def test_an_answer_is_of_one_model(triples, machine, monkeypatch):
 
         for name, call in calls.items():
             expected = call()
-            monkeypatch.setattr(model._slot, "hold", replaced)
-            np.testing.assert_array_equal(call(), expected, err_msg=name)
-            monkeypatch.undo()
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(model._slot, "hold", replaced)
+                np.testing.assert_array_equal(call(), expected, err_msg=name)
             model._state = states[0]
 
 
-def test_a_call_between_a_training_and_its_model(triples, machine):
+def test_a_call_between_a_training_and_its_model(triples, machine, lists_of_worker):
     class Asking(factorflow.ALS):
         """Asks before `fit` has replaced the state."""
 
@@ -335,7 +341,7 @@ def test_a_callback_of_fit_uses_the_model_of_before(triples, machine):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_child_of_fork_has_a_worker_of_its_own(model, tmp_path):
+def test_a_child_of_fork_has_a_worker_of_its_own(model, lists_of_worker):
     expected = model.recommend(3)[0].tolist()
     parent = model._slot.worker.pid
     child = os.fork()

@@ -52,7 +52,7 @@ def test_recommendations_are_the_best_unrated_items(model, matrix):
     many, values = model.recommend(np.arange(60), N=5)
     assert many.shape == values.shape == (60, 5)
     np.testing.assert_array_equal(many[3], model.recommend(3, N=5)[0])
-    assert set(many[7]) == {-1} and np.isneginf(values[7]).all()
+    assert many.mask[7].all() and values.mask[7].all() and not many.mask[3].any()
     np.testing.assert_array_equal(model.recommend([3, 0, 3], matrix[[3, 0, 3]], N=5)[0], many[[3, 0, 3]])
 
 
@@ -94,6 +94,10 @@ def test_similar_rows(model, named):
     many, _ = model.similar_items([9, 2], N=4)
     np.testing.assert_array_equal(many[0], ids)
     assert model.similar_users([3], N=1)[0].tolist() == [[3]]
+    order = np.argsort(-cosines)
+    assert list(model.similar_items(9, N=3, filter_items=[9, order[2]])[0]) == list(order[[1, 3, 4]])
+    assert list(model.similar_items(9, N=3, items=[9, order[5]])[0]) == [9, order[5]]
+    assert model.similar_items([9, 5], N=2)[0].mask.tolist() == [[False] * 2, [True] * 2]
     assert named.similar_users("u03", N=2)[0][0] == "u03"
 
 
@@ -319,7 +323,7 @@ def test_a_new_user_with_new_items_alone_gets_no_list(triples, machine):
         with pytest.warns(factorflow.FactorFlowWarning, match="1 new users, such as 99, .* no rec"):
             model.partial_fit(([99, 99], [500, 501], [1.0, 1.0]))
         assert len(model.recommend(99)[0]) == 0 and len(model.recommend(3)[0]) == 10
-        assert model.recommend([99, 3])[0][0].tolist() == [-1] * 10
+        assert model.recommend([99, 3])[0][0].tolist() == [None] * 10
 
 
 def test_ids_of_users_that_are_added(triples, matrix, machine):
