@@ -1,6 +1,15 @@
 import { UNKNOWN_KEY } from '../../engine/keys/key-column.ts';
 import { blockOf, type MatrixView, type TaskHandler, valuesOf } from '../handler.ts';
-import { ratingsOf, rowChunks, rowProblem, rowsOfChunk, gramAndShifts, rowColumn } from './row-chunks.ts';
+import { priorTotal } from './passes.ts';
+import {
+  gramAndShifts,
+  priorsOf,
+  ratingsOf,
+  rowChunks,
+  rowColumn,
+  rowProblem,
+  rowsOfChunk,
+} from './row-chunks.ts';
 import { biasShift, methodOf, rowShift } from './solvers.ts';
 
 /**
@@ -127,6 +136,7 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
   requireEquations('solve-equations', equations, rank, bias !== undefined, to - rowStart);
   const { kernels } = scope;
   const { gram, shifts } = gramAndShifts(scope);
+  const priors = priorsOf(scope);
   const own = rowColumn(scope, 0);
   const problem = rowProblem(scope, factors).set({ gram, steps: cgSteps, bias: bias ? own.address : 0 });
   const workspace = problem.get('workspace');
@@ -139,8 +149,12 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
     const source = equations.pointer + (row - rowStart) * equations.stride * 4;
     const x = factors.pointer + row * size;
     const n = memory[source / 4 + lengthAt];
-    own.values[0] = 0;
-    if (n === 0) {
+    const [prior, priorBias] = [priors.of(row), priors.biases?.[row] ?? 0];
+    own.values[0] = priorBias;
+    if (n === 0 && prior) {
+      memory.copyWithin(x / 4, prior / 4, prior / 4 + factors.stride);
+      if (gram) objective += curvatureOf(memory, gram / 4, x / 4, factors);
+    } else if (n === 0) {
       memory.fill(0, x / 4, x / 4 + factors.stride);
     } else {
       kernels.takeEquations(source, size, rank, bias ? 1 : 0, workspace);
@@ -148,12 +162,13 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
         shift: shifts?.[row] ?? rowShift(n, scope.params),
         x,
         previous: previous.pointer + row * size,
+        prior,
       });
-      if (bias)
-        problem.set({
-          weight: n + biasShift(n, scope.params),
-          total: memory[source / 4 + lengthAt + rank + 1],
-        });
+      if (bias) {
+        const ownShift = biasShift(n, scope.params);
+        problem.set({ weight: n + ownShift, ownShift, priorBias });
+        problem.set({ total: memory[source / 4 + lengthAt + rank + 1] + priorTotal(problem) });
+      }
       const solved = kernels.solveAccumulated(problem.address, methodOf(n, scope.params));
       if (!solved && badRow < 0) badRow = row;
       objective += problem.get('objective');
@@ -162,3 +177,11 @@ export const solveEquations: TaskHandler<'solve-equations'> = (scope) => {
   }
   return { rows: to - from, values: { badRow, objective } };
 };
+
+/** xᵀG x. `gram`, `x`: their first elements. */
+function curvatureOf(memory: Float32Array, gram: number, x: number, { columns, stride }: MatrixView): number {
+  let sum = 0;
+  for (let i = 0; i < columns; i++)
+    for (let j = 0; j < columns; j++) sum += memory[x + i] * memory[gram + i * stride + j] * memory[x + j];
+  return sum;
+}

@@ -2,6 +2,7 @@ import { equationColumns, equationLayout } from '../../operators/tasks/equation-
 import { slotElements } from '../device/slots.ts';
 import type { GpuTaskHandler } from '../handler.ts';
 import { addGramKernel } from '../implicit/gram.task.ts';
+import { addPriorKernel, endPriorKernel } from '../solve/prior.ts';
 import { addMatrixShifts } from '../solve/row-shifts.ts';
 import { variantNamed } from '../update/choice/choose.ts';
 import { nameOf, solverOf, stepsOf } from '../update/choice/variant.ts';
@@ -23,15 +24,19 @@ export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) =
   const biases = equations.columns > equationColumns(rank, false);
   const implicit = scope.has('gram');
   const solver = solverOf(params);
-  const shape = { rank, biases, implicit, cgSteps, solver: nameOf(solver) };
+  const prior = scope.has('prior') ? scope.matrix('prior').values : undefined;
+  const priorBias = scope.has('priorBias') ? scope.vector('priorBias') : undefined;
+  const shape = { rank, biases, implicit, prior: prior !== undefined, cgSteps, solver: nameOf(solver) };
   const variant = variantNamed(name, gpu.info, shape);
   const half = variant.precision !== 'f32';
   const factors = half ? await scope.matrixWithHalf('factors') : scope.matrix('factors');
   const gram = implicit ? scope.matrix('gram').values : undefined;
-  const [fill, solve, add] = await Promise.all([
+  const [fill, solve, add, draw, end] = await Promise.all([
     gpu.compile(fillSlotsKernel, { rank, biases }),
     compileSolve(gpu, { variant, rank, solver }, biases),
     gram && gpu.compile(addGramKernel, { rank }),
+    prior && gpu.compile(addPriorKernel, { rank, biases, vectors: false }),
+    prior && gpu.compile(endPriorKernel, { rank, biases, half, implicit, listed: true }),
   ]);
   const most = Math.max(1, Math.min(to - from, slotsOf(gpu, rank, biases)));
   const slots = await gpu.scratch('slots', most * slotElements(rank, biases) * 4);
@@ -66,12 +71,18 @@ export const solveEquations: GpuTaskHandler<'solve-equations'> = async (scope) =
           count,
         );
         if (add && gram) pass.dispatch(add, { work, gram, slots }, { count }, count);
+        const more = priorBias ?? gram ?? prior;
+        const own = prior &&
+          more && { ...outputs, work, shifts, prior, more, prior_bias: priorBias ?? prior };
+        if (draw && own) pass.dispatch(draw, { ...own, slots }, { count }, count);
         pass.dispatch(
           solve.compiled,
           { work, slots, shifts, status, ...outputs },
           { steps: stepsOf(solver), count },
           solve.workgroups(count),
         );
+        if (end && own)
+          pass.dispatch(end, { ...own, row_pointers: work, status }, { first: row, count }, count);
       }
     },
   );

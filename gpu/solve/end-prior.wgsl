@@ -21,8 +21,13 @@ fn gram_product(row: u32, quad: u32) -> vec4f {
 #import parts/main
 {
   #import parts/number
+{% if listed %}
+  let row = row_pointers[4 * number];
+  let rated = row_pointers[4 * number + 2] > 0;
+{% else %}
   let row = params.first + number;
   let rated = row_pointers[row + 1] != row_pointers[row];
+{% endif %}
   var sum = 0.0;
   for (var quad = thread; quad < QUADS; quad += THREADS) {
     let a = prior[row * QUADS + quad];

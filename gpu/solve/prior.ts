@@ -48,7 +48,11 @@ export const addPriorKernel = kernelOf<AddPriorParams>()({
   ],
 });
 
-export type EndPriorParams = SolvedForm & { readonly implicit: boolean };
+export type EndPriorParams = SolvedForm & {
+  readonly implicit: boolean;
+  /** True: `row_pointers` is the list `work` of add-prior, as numbers, in place of the row pointers. */
+  readonly listed?: boolean;
+};
 
 /**
  * Completes rows that were drawn to priors, after they were solved: adds shift ‖a‖² (and with biases the own
@@ -66,10 +70,11 @@ export const endPriorKernel = kernelOf<EndPriorParams>()({
   },
   writes: { ...solvedRows, status: 'array<u32>' },
   uniforms: { count: 'u32', first: 'u32' },
-  values: ({ rank, biases, half, implicit }) => ({
+  values: ({ rank, biases, half, implicit, listed = false }) => ({
     biases,
     half,
     implicit,
+    listed,
     ...shiftValues(biases),
     RANK: rank,
     STRIDE: paddedRank(rank),
@@ -79,6 +84,6 @@ export const endPriorKernel = kernelOf<EndPriorParams>()({
   bytes: 4 * 64,
   samples: [
     { rank: 40, biases: true, half: true, implicit: false },
-    { rank: 64, biases: false, half: false, implicit: true },
+    { rank: 64, biases: false, half: false, implicit: true, listed: true },
   ],
 });

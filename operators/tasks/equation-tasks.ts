@@ -69,10 +69,11 @@ export const equationTasks = {
    * Solves the rows [from, to) of `factors` from their equations as `update` does: by Cholesky, by CG on A,
    * or with x >= 0, and with biases if `bias` is given. If `gram` and `shifts` are given, it solves as
    * `update-implicit` does, and λ is not used. Row 0 of `equations` belongs to the row `rowStart` (default 0)
-   * of the other matrices. Rows without ratings become zero. Values as of `update`.
+   * of the other matrices. Rows without ratings become zero. With `prior` and `priorBias` rows are drawn to these
+   * as by `update`. Values as of `update`.
    */
   'solve-equations': {
-    reads: ['equations', 'previous', 'gram?', 'shifts?'],
+    reads: ['equations', 'previous', 'gram?', 'shifts?', 'prior?', 'priorBias?'],
     writes: ['factors', 'bias?'],
     params: type<
       Rows &

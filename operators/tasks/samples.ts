@@ -106,6 +106,7 @@ function* solvingSamples(): Generator<TaskCase> {
   for (const shape of shapes) {
     yield* [false, true].map((half) => equationSums(shape, half));
     yield solvedEquations(shape, shape.rank % 20 === 0 ? 'cg' : 'cholesky');
+    yield solvedEquations(shape, shape.rank % 20 === 0 ? 'cholesky' : 'cg', true);
     yield* [true, false].flatMap((first) => vectorSums(shape, first));
     yield* vectorSteps(shape);
   }
@@ -247,16 +248,22 @@ function equationsOf(shape: RowsCase, lengths: readonly number[]): Partition {
 
 const SHORT_ROWS = [1, 0, 64, 65, 300, 33, 32, 2, 16, 7, 0, 130];
 
-function solvedEquations(shape: RowsCase, solver: NonNullable<TaskSample['solver']>): TaskCase {
+function solvedEquations(
+  shape: RowsCase,
+  solver: NonNullable<TaskSample['solver']>,
+  drawn = false,
+): TaskCase {
   const { rank, kind } = shape;
   const rows = SHORT_ROWS.length + 2;
   const limits = { cg: kind === 'biases' ? 2e-3 : 1e-4, cholesky: 1e-4, nonnegative: 2e-3 };
   const choice = solver === 'cg' ? { cgBelow: ALL_ROWS } : { cgBelow: 0, exact: solver };
-  return sampleOf('solve-equations', `rank ${rank}, ${solver}, ${kind}`, () => ({
+  return sampleOf('solve-equations', `rank ${rank}, ${solver}, ${kind}${drawn ? ', priors' : ''}`, () => ({
     inputs: {
       equations: equationsOf(shape, SHORT_ROWS),
       previous: randomFactors(rows, rank, 7),
       ...(kind === 'implicit' && gramAndShifts(rank, rows)),
+      ...(drawn && { prior: randomFactors(rows, rank, 11) }),
+      ...(drawn && kind === 'biases' && { priorBias: vectorOf('bias', uniforms(rows, 12, -0.5)) }),
     },
     outputs: {
       factors: factorsOf(rows, rank, () => 9),
@@ -269,6 +276,7 @@ function solvedEquations(shape: RowsCase, solver: NonNullable<TaskSample['solver
       rowStart,
       rank,
       cgSteps: 6,
+      ...(drawn && { measured: true }),
       ...choice,
       ...regularization(kind),
     })),

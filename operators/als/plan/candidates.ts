@@ -60,8 +60,10 @@ export function candidateGrids(
   limits: GridLimits,
 ): { readonly grid: AlsGrid; readonly fits: boolean }[] {
   const { whole = [], ratings, files, hostBytes: host } = limits;
+  const drawn = problem.profile.attributes;
   return ratings
     .flatMap((home) => sideLayouts(home, whole, files))
+    .filter((both) => drawn === undefined || sides.every((side) => both[side].factors === 'device'))
     .flatMap((layout) => waysToAdd(problem, layout))
     .flatMap((layout) => fittingCut(problem, layout, limits) ?? [])
     .filter(({ grid }) => sides.every((side) => grid[side].fixed === 'whole' || grid[side].q > 1))
@@ -92,16 +94,22 @@ function sideLayouts(home: SideGrid['ratings'], whole: readonly Side[], files: b
 /**
  * The variants of a layout by the sums that devices exchange for a side that is solved from vertical parts of
  * the other side: normal equations, or vectors of conjugate gradients. Vectors are possible only if all rows
- * are solved by conjugate gradients and host memory is not the home of factors. A single device exchanges
+ * are solved by conjugate gradients, not drawn to what attributes predict, and host memory is not the home of factors. A single device exchanges
  * nothing, so it uses partial equations only on request. Above MAXIMUM_FORMED_RANK only vectors are possible.
  */
 function waysToAdd(
-  { solver: { cgBelow }, compute: { length: devices }, params: { partitionSums, rank } }: AlsProblem,
+  {
+    solver: { cgBelow },
+    compute: { length: devices },
+    params: { partitionSums, rank },
+    profile: { attributes },
+  }: AlsProblem,
   layout: Layout,
 ): Layout[] {
   const parted = sides.filter((side) => layout[otherSide[side]].fixed === 'parts');
   const formed = rank <= MAXIMUM_FORMED_RANK;
-  if (cgBelow < ALL_ROWS || sides.some((side) => layout[side].factors === 'host'))
+  const wholeRows = cgBelow < ALL_ROWS || attributes !== undefined;
+  if (wholeRows || sides.some((side) => layout[side].factors === 'host'))
     return formed || parted.length === 0 ? [layout] : [];
   const asked = devices > 1 || partitionSums === 'partial-equations';
   const vectorSums: readonly Pick<SideGrid, 'sums' | 'common'>[] = [

@@ -9,6 +9,7 @@ import { gradientColumns } from '../../tasks/vector-tasks.ts';
 import { implicitUses } from '../implicit/stages.ts';
 import { implicitWeights } from '../implicit/weights.ts';
 import { solverParams } from '../solver-choice.ts';
+import { priorUses } from './attribute-stages.ts';
 import { reduceWay } from './cost.ts';
 import {
   otherSide,
@@ -245,6 +246,7 @@ export function equationStages(problem: AlsProblem, side: Side): Stage[] {
           factors: solved.factors,
           ...(solved.bias ? { bias: solved.bias } : {}),
           ...parted.implicit,
+          ...priorUses(problem, side),
         },
         params: { ...solverParams(solver), ...measuredOf(problem, side), ...kernel },
         ...stepsTaken(problem),

@@ -129,8 +129,6 @@ class PlanSearch {
     requireRowsForParts(this.#requested, this.#problem.rows);
     requireGroupsOf(this.#requested, this.#problem.compute.length);
     requireVectorSums(this.#requested, this.#problem);
-    if (this.#problem.profile.attributes !== undefined)
-      requireWholeSides(this.#planned.params, this.#requested);
   }
 
   /** Takes the first usual grid that fits. */
@@ -163,7 +161,7 @@ class PlanSearch {
   }
 
   #limits() {
-    const { profile, testRatings, device } = this.#problem;
+    const { testRatings, device } = this.#problem;
     const { params } = this.#planned;
     // Ranking needs all items at the same time.
     const ranksItems =
@@ -175,7 +173,7 @@ class PlanSearch {
       ...(files ? (['spill'] as const) : []),
     ];
     return {
-      whole: profile.attributes ? sides : ranksItems ? (['items'] as const) : [],
+      whole: ranksItems ? (['items'] as const) : [],
       hostBytes: this.#options.hostBytes ?? Infinity,
       ratings,
       mostBlocks: this.#options.mostBlocks,
@@ -326,29 +324,21 @@ function leastMemory(
   return { bytes, grid };
 }
 
-/** Throws UsageError if devices are to exchange CG vectors but the solver needs whole normal equations. */
-function requireVectorSums({ sums }: RequestedGrids, { solver }: AlsProblem): void {
+/**
+ * Throws UsageError if devices are to exchange CG vectors but the solver or the priors of attributes need whole
+ * normal equations.
+ */
+function requireVectorSums({ sums }: RequestedGrids, { solver, profile }: AlsProblem): void {
+  if (sums !== undefined && sums !== 'equations' && profile.attributes !== undefined)
+    throw new UsageError(`partitionSums ${sums} cannot be used with attributes of users or items`, {
+      phase: 'plan',
+      advice: 'Leave it at auto, or give equations',
+    });
   if (sums !== undefined && sums !== 'equations' && solver.cgBelow < ALL_ROWS)
     throw new UsageError(
       `partitionSums ${sums} needs conjugate gradients for all rows, and the solver is ${solver.kernel}`,
       { phase: 'plan', advice: 'Give solver cg, or leave partitionSums at auto' },
     );
-}
-
-/** Throws UsageError for vertical parts with attributes: their sums have no priors to which rows are drawn. */
-function requireWholeSides(
-  { partitionUsers, partitionItems }: AlsParams,
-  { users, items }: RequestedGrids,
-): void {
-  const asked =
-    users && users.p > 1
-      ? `partitionUsers ${partitionUsers}`
-      : items && items.p > 1 && `partitionItems ${partitionItems}`;
-  if (!asked) return;
-  throw new UsageError(
-    `${asked} has vertical parts, which cannot be used with attributes of users or items`,
-    { phase: 'plan', advice: 'Give 1 vertical part, or leave one of them out' },
-  );
 }
 
 /**

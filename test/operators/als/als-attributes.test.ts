@@ -410,6 +410,7 @@ describe.skipIf(noGpu)('on a GPU', () => {
 
 describe('ALS with attributes', () => {
   const options = { rank: 5, maxIter: 5, regParam: 0.05, solver: 'cholesky' } as const;
+  const vertical = { partitionUsers: '2,3', partitionItems: '3,2' } as const;
 
   it('has λ and μ in the unit of the ratings, of any size', async () => {
     const sized = (by: number) => ratings.map((row) => ({ ...row, rating: by * row.rating }));
@@ -439,13 +440,17 @@ describe('ALS with attributes', () => {
     ['two CPUs, implicit data', 'cpu', { implicitPrefs: true }],
     ['one CPU, in parts', 'parts', {}],
     ['one CPU, in parts, implicit data', 'parts', { implicitPrefs: true }],
+    ['one CPU, in vertical parts', 'parts', { biases: true, ...vertical }],
+    ['two CPUs, in vertical parts, implicit data', 'cpu', { implicitPrefs: true, ...vertical }],
     ['two GPUs', 'gpu', { biases: true }],
     ['two GPUs, implicit data', 'gpu', { implicitPrefs: true }],
     ['two GPUs, in float16', 'gpu', { precision: 'f16', kernel: 'tiled4-f16' }],
+    ['two GPUs, in vertical parts', 'gpu', { biases: true, ...vertical }],
+    ['two GPUs, in vertical parts, implicit data', 'gpu', { implicitPrefs: true, ...vertical }],
   ] as const)('gives the same on %s', async (_, device, kind) => {
     if (device === 'gpu' && noGpu) return;
     const parts = { partitionUsers: '1,3', partitionItems: '1,2' };
-    const { kernel, precision, ...alike } = { kernel: undefined, precision: undefined, ...kind };
+    const { kernel, precision, partitionUsers, partitionItems, ...alike }: AlsOptions = { ...parts, ...kind };
     const own = { ...options, biases: false, ...alike };
     await using on = await Session.create(
       device === 'gpu'
@@ -453,7 +458,11 @@ describe('ALS with attributes', () => {
         : { device: 'cpu', ...(device === 'cpu' && { fakeDevices: 2 }) },
     );
     const one = await fit(own, sides);
-    const several = await fit({ ...own, kernel, ...(precision && { precision }), ...parts }, sides, { on });
+    const several = await fit(
+      { ...own, kernel, ...(precision && { precision }), partitionUsers, partitionItems },
+      sides,
+      { on },
+    );
     expect(several.model.training!.plan!.devices.length).toBe(
       device === 'parts' ? 1 : device === 'cpu' ? 2 : 3,
     );
