@@ -15,7 +15,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   cpu: [13_300, 87],
   engine: [18_400, 123],
   examples: [1_180, 21],
-  gpu: [22_860, 161],
+  gpu: [22_880, 161],
   operators: [42_700, 178],
   python: [2_640, 21],
   scripts: [6_800, 65],
