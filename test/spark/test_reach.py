@@ -218,42 +218,62 @@ CALLS = [
 ]
 
 
+@pytest.mark.parametrize("by", ["workers", "true"])
 @pytest.mark.parametrize("name, column, rows", CALLS, ids=[call[0] for call in CALLS])
-def test_recommendations_are_sparks(spark, ratings, started, folder, name, column, rows):
+def test_recommendations_are_sparks(spark, ratings, started, folder, name, column, rows, by):
+    """By workers, and from the driver's copy of the factors, which starts none."""
     model = ALS(rank=4, maxIter=3, seed=1, **BLOCKS).fit(ratings)
     chosen = [] if column is None else [spark.createDataFrame([(3,), (3,), (9,), (1000,)], f"{column} int")]
     with settings(spark, spark__factorflow__recommend="false"):
         own = getattr(model, name)(*chosen, 5)
         expected = lists(own)
     assert len(expected) == rows
-    before = started()
-    found = getattr(model, name)(*chosen, 5)
-    assert found.schema == own.schema
-    assert close(lists(found), expected)
-    assert started() > before
-    model.write().overwrite().save(f"{folder}/model")
-    loaded = ALSModel.load(f"{folder}/model")
-    before = started()
-    assert close(lists(getattr(loaded, name)(*chosen, 5)), expected)
-    assert started() == before + 1
-    assert lists(getattr(loaded.copy(), name)(*chosen, 1000)).keys() == expected.keys()
+    with settings(spark, spark__factorflow__recommend=by):
+        before = started()
+        found = getattr(model, name)(*chosen, 5)
+        assert found.schema == own.schema
+        assert started() == before
+        assert close(lists(found), expected)
+        assert (started() > before) == (by == "workers")
+        model.write().overwrite().save(f"{folder}/model")
+        loaded = ALSModel.load(f"{folder}/model")
+        before = started()
+        assert close(lists(getattr(loaded, name)(*chosen, 5)), expected)
+        assert started() == before + (by == "workers")
+        assert lists(getattr(loaded.copy(), name)(*chosen, 1000)).keys() == expected.keys()
 
 
-def test_recommendations_are_lazy_and_searched_once(ratings, started):
-    model = ALS(rank=2, maxIter=1, seed=1, userCol="user", **BLOCKS).fit(ratings)
-    model.recommendForAllUsers(2)
+def test_ids_of_any_type_choose_rows(spark, ratings, started):
+    """As Spark's own join does: by value, without nulls and ids that the model does not have."""
+    model = ALS(rank=2, maxIter=1, seed=1, **BLOCKS).fit(ratings)
     before = started()
-    found = model.recommendForAllUsers(2)
+    for kind in ("tinyint", "smallint", "int", "bigint", "double", "string"):
+        ids = [(3,), (None,), (9,), (100,)] + ([((1 << 32) + 3,)] if kind == "bigint" else [])
+        chosen = spark.createDataFrame(ids, "id bigint").selectExpr(f"cast(id as {kind}) user")
+        assert sorted(lists(model.recommendForUserSubset(chosen, 2))) == [3, 9], kind
+    with settings(spark, spark__factorflow__recommend="false"):
+        own = message(lambda: model.recommendForUserSubset(ratings.select("item"), 2))
+    assert message(lambda: model.recommendForUserSubset(ratings.select("item"), 2))[:60] == own[:60]
     assert started() == before
-    assert (found.count(), found.where("size(recommendations) = 2").count()) == (60, 60)
-    assert started() == before + 1
+
+
+def test_recommendations_are_lazy_and_searched_once(spark, ratings, started):
+    model = ALS(rank=2, maxIter=1, seed=1, userCol="user", **BLOCKS).fit(ratings)
+    with settings(spark, spark__factorflow__recommend="workers"):
+        model.recommendForAllUsers(2).count()
+        before = started()
+        found = model.recommendForAllUsers(2)
+        assert started() == before
+        assert (found.count(), found.where("size(recommendations) = 2").count()) == (60, 60)
+        assert started() == before + 1
 
 
 def test_sparks_own_recommends_where_no_worker_starts(spark, ratings, started):
     model = ALS(rank=2, maxIter=2, seed=1, **BLOCKS).fit(ratings)
     expected = lists(model.recommendForAllItems(3))
     before = started()
-    with settings(spark, spark__factorflow__executable="/no/such/file"):
+    nowhere = {"spark__factorflow__executable": "/no/such/file", "spark__factorflow__recommend": "workers"}
+    with settings(spark, **nowhere):
         assert close(lists(model.recommendForAllItems(3)), expected)
     assert len(lists(model.recommendForAllItems(1001))) == 40
     for n in (0, -1):

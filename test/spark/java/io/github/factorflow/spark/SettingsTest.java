@@ -27,7 +27,7 @@ class SettingsTest {
     assertEquals(1, settings.workers());
     assertEquals(Settings.Exchange.AUTO, settings.exchange());
     assertEquals(30_000, settings.timeout());
-    assertTrue(settings.recommend());
+    assertEquals(Settings.Recommend.TRUE, settings.recommend());
     assertTrue(settings.half());
   }
 
@@ -55,9 +55,21 @@ class SettingsTest {
       "exchangePrecision",
       "float32"
     );
+    assertEquals(Settings.Recommend.WORKERS, settings("recommend", "workers").recommend());
     assertEquals(Settings.Exchange.EQUATIONS, settings("exchange", "equations").exchange());
     assertEquals(
-      new Settings("/n", "/e", "gpu:0,3", 4, 2L << 30, 3, Settings.Exchange.SHUFFLE, 5000, false, false),
+      new Settings(
+        "/n",
+        "/e",
+        "gpu:0,3",
+        4,
+        2L << 30,
+        3,
+        Settings.Exchange.SHUFFLE,
+        5000,
+        Settings.Recommend.FALSE,
+        false
+      ),
       settings
     );
   }

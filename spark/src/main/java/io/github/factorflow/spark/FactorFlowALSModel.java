@@ -1,5 +1,6 @@
 package io.github.factorflow.spark;
 
+import io.github.factorflow.spark.recommend.CollectedSide;
 import io.github.factorflow.spark.recommend.Recommender;
 import org.apache.spark.ml.param.ParamMap;
 import org.apache.spark.ml.recommendation.ALSModel;
@@ -8,13 +9,27 @@ import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
 
 /**
- * Spark's ALSModel whose recommendations FactorFlow's workers search: the models of FactorFlowALS, and any
+ * Spark's ALSModel whose recommendations FactorFlow computes: the models of FactorFlowALS, and any
  * other by {@link #of}. It is saved as a plain ALSModel, so it can be loaded without this package.
  */
 public class FactorFlowALSModel extends ALSModel {
 
+  private final transient CollectedSide users;
+  private final transient CollectedSide items;
+
   FactorFlowALSModel(String uid, int rank, Dataset<Row> userFactors, Dataset<Row> itemFactors) {
-    super(uid, rank, userFactors, itemFactors);
+    this(
+      new ALSModel(uid, rank, userFactors, itemFactors),
+      new CollectedSide(userFactors, rank),
+      new CollectedSide(itemFactors, rank)
+    );
+  }
+
+  /** Without the parameters of {@code model}. */
+  private FactorFlowALSModel(ALSModel model, CollectedSide users, CollectedSide items) {
+    super(model.uid(), model.rank(), model.userFactors(), model.itemFactors());
+    this.users = users;
+    this.items = items;
   }
 
   /** The same model, such as one that {@code ALSModel.load} returned, with recommendations by FactorFlow. */
@@ -32,33 +47,37 @@ public class FactorFlowALSModel extends ALSModel {
     return to;
   }
 
+  private Recommender recommender() {
+    return new Recommender(plain(), users, items);
+  }
+
   private ALSModel plain() {
     return copied(this, new ALSModel(uid(), rank(), userFactors(), itemFactors()), ParamMap.empty());
   }
 
   @Override
   public Dataset<Row> recommendForAllUsers(int numItems) {
-    return new Recommender(plain()).forAllUsers(numItems);
+    return recommender().forAllUsers(numItems);
   }
 
   @Override
   public Dataset<Row> recommendForAllItems(int numUsers) {
-    return new Recommender(plain()).forAllItems(numUsers);
+    return recommender().forAllItems(numUsers);
   }
 
   @Override
   public Dataset<Row> recommendForUserSubset(Dataset<?> dataset, int numItems) {
-    return new Recommender(plain()).forUserSubset(dataset, numItems);
+    return recommender().forUserSubset(dataset, numItems);
   }
 
   @Override
   public Dataset<Row> recommendForItemSubset(Dataset<?> dataset, int numUsers) {
-    return new Recommender(plain()).forItemSubset(dataset, numUsers);
+    return recommender().forItemSubset(dataset, numUsers);
   }
 
   @Override
   public FactorFlowALSModel copy(ParamMap extra) {
-    return copied(this, new FactorFlowALSModel(uid(), rank(), userFactors(), itemFactors()), extra);
+    return copied(this, new FactorFlowALSModel(this, users, items), extra);
   }
 
   @Override

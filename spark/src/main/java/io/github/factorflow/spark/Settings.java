@@ -21,7 +21,8 @@ import scala.Tuple2;
  * @param memory bytes for a worker, or 0: what the executor's memory overhead leaves, where there is a limit
  * @param workers hosts that train together
  * @param timeout milliseconds without a sign of life after which a worker is ended
- * @param recommend true: workers search the recommendations of models
+ * @param recommend true: FactorFlow computes the recommendations of models, small ones in the driver; workers:
+ *     all of them in workers; false: Spark's own code
  * @param exchange what hosts exchange: auto, broadcast, shuffle or equations
  * @param half true: hosts exchange rows in float16, false: in float32
  */
@@ -34,7 +35,7 @@ public record Settings(
   int workers,
   Exchange exchange,
   long timeout,
-  boolean recommend,
+  Recommend recommend,
   boolean half
 ) implements Serializable {
   public enum Exchange {
@@ -42,6 +43,12 @@ public record Settings(
     BROADCAST,
     SHUFFLE,
     EQUATIONS
+  }
+
+  public enum Recommend {
+    TRUE,
+    WORKERS,
+    FALSE
   }
 
   public static final String PREFIX = "spark.factorflow.";
@@ -78,7 +85,7 @@ public record Settings(
       number(conf, "workers", 1),
       exchange(text(conf, "exchange", "auto|broadcast|shuffle|equations", exchanges)),
       timeout(conf),
-      text(conf, "recommend", "true|false", "true or false").equals("true"),
+      recommend(text(conf, "recommend", "true|workers|false", "true, workers or false")),
       text(conf, "exchangePrecision", "float16|float32", "float16 or float32").equals("float16")
     );
   }
@@ -137,6 +144,10 @@ public record Settings(
 
   private static Exchange exchange(String text) {
     return Exchange.valueOf(text.toUpperCase(Locale.ROOT));
+  }
+
+  private static Recommend recommend(String text) {
+    return Recommend.valueOf(text.toUpperCase(Locale.ROOT));
   }
 
   private static String emptyToNull(String text) {

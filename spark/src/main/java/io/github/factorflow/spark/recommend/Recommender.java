@@ -1,7 +1,9 @@
 package io.github.factorflow.spark.recommend;
 
 import io.github.factorflow.spark.Settings;
+import io.github.factorflow.spark.data.FactorBlock;
 import io.github.factorflow.spark.run.Attempts;
+import io.github.factorflow.spark.run.DriverMemory;
 import io.github.factorflow.spark.run.Executors;
 import io.github.factorflow.spark.run.LocalProperty;
 import io.github.factorflow.spark.run.Placement;
@@ -21,8 +23,10 @@ import org.apache.spark.api.java.JavaPairRDD;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.ml.recommendation.ALSModel;
+import org.apache.spark.rdd.RDD;
 import org.apache.spark.sql.Dataset;
 import org.apache.spark.sql.Row;
+import org.apache.spark.sql.SparkSession;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.types.DataTypes;
 import org.apache.spark.sql.types.StructType;
@@ -31,56 +35,105 @@ import org.slf4j.LoggerFactory;
 import scala.Tuple2;
 
 /**
- * The recommendations of an ALSModel, searched by workers: Spark's schema and lists, and computed when an
- * action needs them, as Spark's are. Each executor gets a part of the rows and all candidates. Lists end in a
- * shuffle, so further actions on the same DataFrame do not search again.
+ * The recommendations of an ALSModel, computed when an action needs them, as Spark's are: a small request from
+ * the factors in the driver's memory, others by workers. Each executor gets a part of the rows and all
+ * candidates. Lists end in a shuffle, so further actions on the same DataFrame do not search again.
  *
  * @param model one with Spark's own methods, which are the fallback
  */
-public record Recommender(ALSModel model) {
+public record Recommender(ALSModel model, CollectedSide users, CollectedSide items) {
   private static final Logger log = LoggerFactory.getLogger(Recommender.class);
   /** Most entries of a list that FactorFlow's kernels search. */
   private static final int MOST = 1000;
   private static final int MAXIMUM_RANK = 4096;
+  /** Most multiplications of a small request: a second of one core; the start of a worker takes as long. */
+  private static final long SMALL = 1_000_000_000;
+  /** Most entries of a small request's lists. */
+  private static final int SMALL_ENTRIES = 1 << 20;
   /** For an application and its settings, whether a worker can be started. */
   private static final Map<String, Boolean> startable = new ConcurrentHashMap<>();
 
   public Dataset<Row> forAllUsers(int n) {
-    return lists(model.userFactors(), model.itemFactors(), n, () -> model.recommendForAllUsers(n));
+    return lists(true, null, n, () -> model.recommendForAllUsers(n));
   }
 
   public Dataset<Row> forAllItems(int n) {
-    return lists(model.itemFactors(), model.userFactors(), n, () -> model.recommendForAllItems(n));
+    return lists(false, null, n, () -> model.recommendForAllItems(n));
   }
 
-  public Dataset<Row> forUserSubset(Dataset<?> users, int n) {
-    Supplier<Dataset<Row>> own = () -> model.recommendForUserSubset(users, n);
-    return lists(subset(model.userFactors(), users, model.getUserCol()), model.itemFactors(), n, own);
+  public Dataset<Row> forUserSubset(Dataset<?> chosen, int n) {
+    return lists(true, chosen.select(rowColumn(true)), n, () -> model.recommendForUserSubset(chosen, n));
   }
 
-  public Dataset<Row> forItemSubset(Dataset<?> items, int n) {
-    Supplier<Dataset<Row>> own = () -> model.recommendForItemSubset(items, n);
-    return lists(subset(model.itemFactors(), items, model.getItemCol()), model.userFactors(), n, own);
+  public Dataset<Row> forItemSubset(Dataset<?> chosen, int n) {
+    return lists(false, chosen.select(rowColumn(false)), n, () -> model.recommendForItemSubset(chosen, n));
   }
 
-  private static Dataset<Row> subset(Dataset<Row> factors, Dataset<?> chosen, String column) {
-    Dataset<Row> ids = chosen.select(column);
-    return factors.join(ids, factors.col("id").equalTo(ids.col(column)), "left_semi");
-  }
-
-  private Dataset<Row> lists(
-    Dataset<Row> rows,
-    Dataset<Row> candidates,
-    int n,
-    Supplier<Dataset<Row>> sparks
-  ) {
-    SparkContext context = rows.sparkSession().sparkContext();
+  /**
+   * @param ofUsers true for lists of items for users, false for lists of users for items
+   * @param chosen ids in the first column; null for all
+   */
+  private Dataset<Row> lists(boolean ofUsers, Dataset<Row> chosen, int n, Supplier<Dataset<Row>> sparks) {
+    SparkSession session = model.userFactors().sparkSession();
+    SparkContext context = session.sparkContext();
     Settings settings = Settings.of(context.getConf());
     boolean fits =
-      n >= 1 && n <= MOST && model.rank() <= MAXIMUM_RANK && hasIntegerIds(rows) && hasIntegerIds(candidates);
-    Placement placement = fits && settings.recommend() ? placement(context, settings) : null;
-    if (placement == null) return sparks.get();
-    StructType schema = sparks.get().schema();
+      n >= 1 && n <= MOST && model.rank() <= MAXIMUM_RANK && hasIntegerIds(model.userFactors()) &&
+      hasIntegerIds(model.itemFactors());
+    if (!fits || settings.recommend() == Settings.Recommend.FALSE) return sparks.get();
+    Dataset<Row> side = ofUsers ? model.userFactors() : model.itemFactors();
+    Dataset<Row> rows = chosen == null
+      ? side
+      : side.join(chosen, side.col("id").equalTo(chosen.col(rowColumn(ofUsers))), "left_semi");
+    Deferred answer = new Deferred(context, () -> {
+      boolean maySmall = settings.recommend() != Settings.Recommend.WORKERS;
+      Dataset<Row> ids = chosen == null || ChosenIds.has(chosen) ? chosen : rows.select("id");
+      Lists small = maySmall ? ofCollected(ofUsers, ids, n, context) : null;
+      if (small != null) return ofLists(
+        JavaSparkContext.fromSparkContext(context).parallelize(List.of(small), 1)
+      );
+      Placement placement = placement(context, settings);
+      if (placement == null) return Spark.rows(sparks.get());
+      return ofLists(byWorkers(rows, ofUsers ? model.itemFactors() : model.userFactors(), n, placement));
+    });
+    return Spark.frame(session, answer, schema(ofUsers));
+  }
+
+  private String rowColumn(boolean ofUsers) {
+    return ofUsers ? model.getUserCol() : model.getItemCol();
+  }
+
+  private StructType schema(boolean ofUsers) {
+    StructType entry = new StructType()
+      .add(rowColumn(!ofUsers), DataTypes.IntegerType)
+      .add("rating", DataTypes.FloatType);
+    return new StructType()
+      .add(rowColumn(ofUsers), DataTypes.IntegerType, false)
+      .add("recommendations", DataTypes.createArrayType(entry));
+  }
+
+  private static RDD<InternalRow> ofLists(JavaRDD<Lists> lists) {
+    return lists.flatMap(Lists::rows).rdd();
+  }
+
+  /** The lists of a small request; null for a larger one. {@code chosen}: ids; null for all. */
+  private Lists ofCollected(boolean ofUsers, Dataset<Row> chosen, int n, SparkContext context) {
+    CollectedSide rows = ofUsers ? users : items;
+    CollectedSide candidates = ofUsers ? items : users;
+    long bytes = 4L * (model.rank() + 1) * (rows.rows() + candidates.rows());
+    if (bytes > DriverMemory.mostOfFactors(context.getConf())) return null;
+    long products = Math.max(1, model.rank() * candidates.rows());
+    long most = Math.min(SMALL / products, SMALL_ENTRIES / n);
+    if (chosen == null && rows.rows() > most) return null;
+    int[] ids = chosen == null ? null : ChosenIds.of(chosen, most);
+    if (chosen != null && ids == null) return null;
+    try (LocalProperty job = LocalProperty.description(context, "FactorFlow: factors to the driver")) {
+      return rows.columns().best(rows.columns().positions(ids), candidates.columns(), n);
+    }
+  }
+
+  private JavaRDD<Lists> byWorkers(Dataset<Row> rows, Dataset<Row> candidates, int n, Placement placement) {
+    SparkContext context = rows.sparkSession().sparkContext();
     int parts = parts(context);
     JavaRDD<byte[]> all = streams(candidates)
       .flatMapToPair(stream -> copies(stream, parts))
@@ -89,8 +142,7 @@ public record Recommender(ALSModel model) {
     JavaRDD<byte[]> own = streams(rows);
     int partitions = Math.max(1, own.getNumPartitions());
     SearchTask task = new SearchTask(placement, model.rank(), n);
-    JavaRDD<Lists> found = wholeExecutors(all.zipPartitions(spread(own, parts), task), context);
-    return Spark.frame(rows.sparkSession(), spread(found, partitions).flatMap(Lists::rows).rdd(), schema);
+    return spread(wholeExecutors(all.zipPartitions(spread(own, parts), task), context), partitions);
   }
 
   private static boolean hasIntegerIds(Dataset<Row> factors) {
@@ -99,7 +151,7 @@ public record Recommender(ALSModel model) {
 
   private JavaRDD<byte[]> streams(Dataset<Row> factors) {
     JavaRDD<InternalRow> rows = Spark.rows(factors.select("id", "features")).toJavaRDD();
-    return rows.mapPartitions(new FactorStreams(model.rank()));
+    return rows.mapPartitions(new FactorRows(model.rank())).map(FactorBlock::encode);
   }
 
   /** Executors at this time; in local mode one. */
@@ -134,8 +186,7 @@ public record Recommender(ALSModel model) {
 
   /**
    * The placement of workers; null, with one warning, if none can be started. For each application and its
-   * settings a worker is started once, to know: recommendations are computed later, when Spark's own could
-   * not replace them any more.
+   * settings a worker is started once, to know.
    */
   private static Placement placement(SparkContext context, Settings settings) {
     String key = context.applicationId() + " " + settings;

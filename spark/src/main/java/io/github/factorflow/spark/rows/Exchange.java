@@ -3,7 +3,6 @@ package io.github.factorflow.spark.rows;
 import io.github.factorflow.spark.Parameters;
 import java.util.List;
 import java.util.Set;
-import org.apache.spark.SparkConf;
 import org.apache.spark.api.java.JavaRDD;
 import org.apache.spark.api.java.JavaSparkContext;
 import org.apache.spark.storage.StorageLevel;
@@ -25,15 +24,6 @@ interface Exchange {
     return choice.broadcast()
       ? new ByBroadcast(blocks, parameters)
       : new ByShuffle(blocks, parameters, choice.plan().formed());
-  }
-
-  /**
-   * Bytes of a side that the driver can hold for a broadcast: an eighth of its memory, and half of the
-   * results that it accepts.
-   */
-  static long mostOfSide(SparkConf conf) {
-    long results = conf.getSizeAsBytes("spark.driver.maxResultSize", "1g");
-    return Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8);
   }
 
   private static void persist(JavaRDD<SolvedBlock> solved, StorageLevel level) {

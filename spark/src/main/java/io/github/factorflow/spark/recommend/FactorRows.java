@@ -6,10 +6,10 @@ import java.util.Iterator;
 import org.apache.spark.api.java.function.FlatMapFunction;
 import org.apache.spark.sql.catalyst.InternalRow;
 
-/** Encodes a partition's rows (id: int, features: array of float) as Arrow streams of about a megabyte. */
-record FactorStreams(int rank) implements FlatMapFunction<Iterator<InternalRow>, byte[]> {
+/** Collects a partition's rows (id: int, features: array of float) in blocks of about a megabyte. */
+record FactorRows(int rank) implements FlatMapFunction<Iterator<InternalRow>, FactorBlock> {
   @Override
-  public Iterator<byte[]> call(Iterator<InternalRow> rows) {
+  public Iterator<FactorBlock> call(Iterator<InternalRow> rows) {
     FactorBlock.Builder block = new FactorBlock.Builder(rank);
     return new Iterator<>() {
       @Override
@@ -18,9 +18,9 @@ record FactorStreams(int rank) implements FlatMapFunction<Iterator<InternalRow>,
       }
 
       @Override
-      public byte[] next() {
+      public FactorBlock next() {
         while (rows.hasNext()) if (add(block, rows.next())) break;
-        return block.take().encode();
+        return block.take();
       }
     };
   }
