@@ -41,6 +41,8 @@ def base_conf(folder):
         "spark.factorflow.executable": executable,
         "spark.factorflow.device": "cpu",
         "spark.factorflow.cores": "1",
+        # On executors also the small requests of tests.
+        "spark.factorflow.recommend": "workers" if "cluster" in os.environ.get("FACTORFLOW_MASTER", "") else "true",
     }
 
 
