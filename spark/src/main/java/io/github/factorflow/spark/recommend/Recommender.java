@@ -3,7 +3,6 @@ package io.github.factorflow.spark.recommend;
 import io.github.factorflow.spark.Settings;
 import io.github.factorflow.spark.data.FactorBlock;
 import io.github.factorflow.spark.run.Attempts;
-import io.github.factorflow.spark.run.DriverMemory;
 import io.github.factorflow.spark.run.Executors;
 import io.github.factorflow.spark.run.LocalProperty;
 import io.github.factorflow.spark.run.Placement;
@@ -121,7 +120,7 @@ public record Recommender(ALSModel model, CollectedSide users, CollectedSide ite
     CollectedSide rows = ofUsers ? users : items;
     CollectedSide candidates = ofUsers ? items : users;
     long bytes = 4L * (model.rank() + 1) * (rows.rows() + candidates.rows());
-    if (bytes > DriverMemory.mostOfFactors(context.getConf())) return null;
+    if (bytes > Placement.mostInDriver(context.getConf())) return null;
     long products = Math.max(1, model.rank() * candidates.rows());
     long most = Math.min(SMALL / products, SMALL_ENTRIES / n);
     if (chosen == null && rows.rows() > most) return null;

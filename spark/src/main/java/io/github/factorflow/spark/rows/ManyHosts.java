@@ -10,7 +10,6 @@ import io.github.factorflow.spark.data.RatingEncoder;
 import io.github.factorflow.spark.rows.RowTask.Side;
 import io.github.factorflow.spark.rows.RowTask.Totals;
 import io.github.factorflow.spark.rows.SolvedBlock.Facts;
-import io.github.factorflow.spark.run.DriverMemory;
 import io.github.factorflow.spark.run.Executors;
 import io.github.factorflow.spark.run.Factors;
 import io.github.factorflow.spark.run.LocalProperty;
@@ -78,7 +77,7 @@ public final class ManyHosts {
     if (totals.ratings() == 0) throw ratings.noRatings();
     List<Facts> items = load(Side.ITEMS);
     var limits = new ExchangeChoice.Limits(
-      DriverMemory.mostOfFactors(blocks.context().getConf()),
+      Placement.mostInDriver(blocks.context().getConf()),
       session.placement()::allows,
       blocks.haveWorkersEverywhere()
     );

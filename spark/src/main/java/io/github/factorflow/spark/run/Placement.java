@@ -202,6 +202,15 @@ public record Placement(
     return "Raise spark.executor.memoryOverhead, which a worker shares with its JVM" + kept;
   }
 
+  /**
+   * Bytes of factors that the driver can hold: an eighth of its memory, and half of the results that it
+   * accepts.
+   */
+  public static long mostInDriver(SparkConf conf) {
+    long results = conf.getSizeAsBytes("spark.driver.maxResultSize", "1g");
+    return Math.min(results == 0 ? Long.MAX_VALUE : results / 2, Runtime.getRuntime().maxMemory() / 8);
+  }
+
   private static long memory(SparkContext context, Settings settings) {
     SparkConf conf = context.getConf();
     if (settings.memory() > 0 || context.isLocal()) return settings.memory();
