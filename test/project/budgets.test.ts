@@ -20,7 +20,7 @@ const budgets: Readonly<Record<string, readonly [lines: number, files: number]>>
   python: [2_640, 21],
   scripts: [6_800, 65],
   site: [160, 1],
-  spark: [5_340, 53],
+  spark: [5_610, 55],
   synthetic: [2_230, 17],
   '.': [200, 4],
 };
